@@ -1,0 +1,383 @@
+#include "bus/settle.hpp"
+
+#include "bus/completion.hpp"
+#include "bus/fan_out.hpp"
+#include "bus/resolve.hpp"
+#include "dispatch/watchdog.hpp"
+#include "event/clock.hpp"
+#include "event/hooks.hpp"
+#include "event/log.hpp"
+#include "event/names.hpp"
+
+#include <abxbus/error.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace abxbus::detail {
+
+bool usable(const HandlerRun& result) noexcept {
+  return result.status.load(std::memory_order_acquire) == RunStatus::completed && !result.value.empty() &&
+         !result.value.is(ValueKind::event);
+}
+
+bool begin_cut(Leg* leg, Cut reason) noexcept {
+  Cut none = Cut::none;
+  return leg->cut.compare_exchange_strong(none, reason, std::memory_order_seq_cst);
+}
+
+Cut cut_of(const Run* run) noexcept {
+  const Cut cut = run->leg->cut.load(std::memory_order_seq_cst);
+  if (cut != Cut::none || !run->bus->destroyed.load(std::memory_order_seq_cst)) return cut;
+  begin_cut(run->leg, Cut::destroy);
+  return run->leg->cut.load(std::memory_order_seq_cst);
+}
+
+namespace {
+
+EventHandlerErrorInfo info_of(const Run* run, std::uint32_t index, std::optional<Seconds> timeout,
+                              std::exception_ptr cause) {
+  const HandlerRun& result = run->results[index];
+  EventHandlerErrorInfo info;
+  info.event_result_id = result_id_of(run->record, &result);
+  info.event_id = event_id_of(run->record);
+  info.event_type = type_name_of(run->record);
+  info.handler_id = entry_id(*result.entry);
+  info.handler_name = entry_name(*result.entry);
+  info.event_timeout = option_fields(run->record).event_timeout;
+  info.timeout_seconds = timeout;
+  info.cause = std::move(cause);
+  return info;
+}
+
+Seconds in_seconds(std::int64_t ns) noexcept { return Seconds(static_cast<double>(ns) / 1e9); }
+
+std::string timed_out_text(const Run* run, const HandlerRun& result, std::int64_t timeout_ns) {
+  return run->bus->label + ".on(" + event_label_of(run->record) + ", " + entry_display(*result.entry) +
+         ") timed out after " + seconds_text(in_seconds(timeout_ns)) + "s";
+}
+
+/// A reading for the end of a result; also the start of what this thread does next.
+std::int64_t end_time(Run* run, Share* share) noexcept {
+  const std::int64_t now = now_ns_chained();
+  if (share != nullptr) {
+    share->last_time = now;
+  } else if (!run->parallel) {
+    run->finished_at = now;
+  }
+  return now;
+}
+
+void publish_terminal(HandlerRun& result, RunStatus status, std::int64_t now) noexcept {
+  result.completed_at.store(std::max(now, result.started_at.load(std::memory_order_relaxed)),
+                            std::memory_order_relaxed);
+  // A plain end needs no more than release: nobody was asked to stop, and waiters are told behind a fence of their own.
+  result.status.store(status, std::memory_order_release);
+}
+
+/// What a thrown error is recorded as: a TimeoutError that escaped becomes an EventHandlerTimeoutError (T-HND-6).
+std::exception_ptr normalised(Run* run, std::uint32_t index, std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const EventHandlerTimeoutError&) {
+    return error;
+  } catch (const TimeoutError& timeout) {
+    std::string text = timeout.what();
+    if (text.empty())
+      text = run->bus->label + ".on(" + event_label_of(run->record) + ", " +
+             entry_display(*run->results[index].entry) + ") timed out";
+    return std::make_exception_ptr(
+        EventHandlerTimeoutError(text, info_of(run, index, timeout.timeout_seconds(), error)));
+  } catch (...) {
+    return error;
+  }
+}
+
+std::exception_ptr cut_cause(Run* run, Cut reason) {
+  std::call_once(run->cause_once, [&] {
+    switch (reason) {
+      case Cut::event_timeout: {
+        // The anchor: the first running result in handler order, else the first pending one.
+        const std::int64_t timeout = resolve_event_timeout(run->record, run->bus);
+        std::uint32_t anchor = run->count;
+        for (std::uint32_t i = 0; i < run->count && anchor == run->count; ++i)
+          if (run->results[i].status.load(std::memory_order_acquire) == RunStatus::started) anchor = i;
+        for (std::uint32_t i = 0; i < run->count && anchor == run->count; ++i)
+          if (run->results[i].status.load(std::memory_order_acquire) == RunStatus::pending) anchor = i;
+        if (anchor == run->count) anchor = 0;
+        const std::string text = timed_out_text(run, run->results[anchor], timeout);
+        const auto cause = std::make_exception_ptr(TimeoutError(text, in_seconds(timeout)));
+        run->cut_cause = std::make_exception_ptr(
+            EventHandlerTimeoutError(text, info_of(run, anchor, in_seconds(timeout), cause)));
+        break;
+      }
+      case Cut::first: run->cut_cause = std::make_exception_ptr(Error("first result resolved")); break;
+      case Cut::destroy: run->cut_cause = std::make_exception_ptr(Error("event bus destroyed")); break;
+      case Cut::parent:
+      case Cut::none: run->cut_cause = std::make_exception_ptr(Error("parent error")); break;
+    }
+  });
+  return run->cut_cause;
+}
+
+std::string cut_text(Cut reason, bool was_running) {
+  const char* const what = was_running ? "Aborted running handler due to " : "Cancelled pending handler due to ";
+  switch (reason) {
+    case Cut::event_timeout: return std::string(what) + "event timeout";
+    case Cut::first: return was_running ? "Aborted: first result resolved" : "Cancelled: first result resolved";
+    case Cut::destroy: return std::string(what) + "event bus destroy";
+    case Cut::parent:
+    case Cut::none: break;
+  }
+  return std::string(what) + "parent error";
+}
+
+}  // namespace
+
+void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception_ptr error, Share* share) noexcept {
+  HandlerRun& result = run->results[index];
+  if (!error && value.is(ValueKind::error)) error = *static_cast<const std::exception_ptr*>(value.object());
+  if (error) [[unlikely]] {
+    error = normalised(run, index, std::move(error));
+    if (log_enabled(LogLevel::error))
+      log(LogLevel::error, "Error in event handler " + std::string(entry_name(*result.entry)) + "(" +
+                               event_label_of(run->record) + ") -> " + error_type_name(error) + "(" +
+                               error_message(error) + ")");
+    result.value = Value::make(std::move(error), ValueKind::error);
+    publish_terminal(result, RunStatus::error, end_time(run, share));
+    if (run->count > 1) result_settled(run->record, false);
+    return;
+  }
+  const bool counts = !value.empty() && !value.is(ValueKind::event);
+  result.value = std::move(value);
+  publish_terminal(result, RunStatus::completed, end_time(run, share));
+  // The last result's waiters are released by the event's completion.
+  if (run->count > 1) result_settled(run->record, counts);
+}
+
+void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noexcept {
+  HandlerRun& result = run->results[index];
+  const std::int64_t now = now_ns();
+  if (!run->parallel) run->finished_at = now;
+  if (result.started_at.load(std::memory_order_relaxed) == 0)
+    result.started_at.store(now, std::memory_order_relaxed);
+  std::exception_ptr cause = cut_cause(run, reason);
+  std::optional<Seconds> timeout = option_fields(run->record).event_timeout;
+  if (reason == Cut::event_timeout) timeout = in_seconds(resolve_event_timeout(run->record, run->bus));
+  EventHandlerErrorInfo info = info_of(run, index, timeout, std::move(cause));
+  const std::string text = cut_text(reason, was_running);
+  std::exception_ptr error =
+      was_running ? std::make_exception_ptr(EventHandlerAbortedError(text, std::move(info)))
+                  : std::make_exception_ptr(EventHandlerCancelledError(text, std::move(info)));
+  result.value = Value::make(std::move(error), ValueKind::error);
+  result.completed_at.store(now, std::memory_order_relaxed);
+  result.status.store(RunStatus::error, std::memory_order_seq_cst);
+  if (run->count > 1) result_settled(run->record, false);
+}
+
+void settle_handler_timeout(Run* run, std::uint32_t index) noexcept {
+  HandlerRun& result = run->results[index];
+  const std::int64_t timeout = limits_of(run, result.entry).effective();
+  const std::string text = timed_out_text(run, result, timeout);
+  const Seconds seconds = in_seconds(timeout);
+  const auto cause = std::make_exception_ptr(TimeoutError(text, seconds));
+  result.value = Value::make(
+      std::make_exception_ptr(EventHandlerTimeoutError(text, info_of(run, index, seconds, cause))), ValueKind::error);
+  const std::int64_t now = now_ns();
+  if (!run->parallel) run->finished_at = now;
+  result.completed_at.store(now, std::memory_order_relaxed);
+  result.status.store(RunStatus::error, std::memory_order_seq_cst);
+  if (run->count > 1) result_settled(run->record, false);
+  run->timed_out.store(true, std::memory_order_release);
+}
+
+void report_handler_timeouts(Run* run) noexcept {
+  if (!log_enabled(LogLevel::warning)) return;
+  for (std::uint32_t i = 0; i < run->count; ++i) {
+    const HandlerRun& result = run->results[i];
+    if (result.status.load(std::memory_order_acquire) != RunStatus::error) continue;
+    const auto* const error = result.value.get_if<std::exception_ptr>();
+    if (error == nullptr || error_type_name(*error) != "EventHandlerTimeoutError") continue;
+    const std::int64_t limit = limits_of(run, result.entry).effective();
+    std::string text = "TIMEOUT ERROR: " + run->bus->label + "." + std::string(entry_name(*result.entry)) + "(" +
+                       event_label_of(run->record) + ") after " + seconds_text(in_seconds(limit)) + "s";
+    for (std::uint32_t j = 0; j < run->count; ++j) {
+      const HandlerRun& each = run->results[j];
+      const std::int64_t elapsed = each.completed_at.load(std::memory_order_relaxed) -
+                                   each.started_at.load(std::memory_order_relaxed);
+      text += "\n  " + entry_label(*each.entry) + " " +
+              (each.status.load(std::memory_order_acquire) == RunStatus::completed ? "completed" : "error") + " " +
+              fixed_text(static_cast<double>(elapsed) / 1e9, 2) + "s";
+    }
+    log(LogLevel::warning, text);
+  }
+}
+
+// -- taking ---------------------------------------------------------------------------------------------------------------
+
+void count_abandoned(int change) noexcept {
+  static std::atomic<int> abandoned{0};
+  static std::atomic<bool> warned{false};
+  const int now = abandoned.fetch_add(change, std::memory_order_relaxed) + change;
+  if (now > 64 && !warned.exchange(true, std::memory_order_relaxed))
+    log(LogLevel::warning, "abxbus: more than 64 handlers that were cut short are still executing");
+}
+
+namespace {
+
+struct StopJob : Job {
+  ExecExtra* extra = nullptr;
+};
+
+void run_stop_job(Job* job) noexcept {
+  auto* const stop = static_cast<StopJob*>(job);
+  stop->extra->stop.request_stop();
+  release_extra(stop->extra);
+  delete stop;
+}
+
+struct LogJob : Job {
+  std::string text;
+};
+
+}  // namespace
+
+void release_executor(ExecSlot& slot, Run* run, bool may_call_out) noexcept {
+  BusCore* const bus = run->bus;
+  retain_run(run);
+  retain(run->record);
+  bus->abandoned.fetch_add(1, std::memory_order_seq_cst);
+  count_abandoned(1);
+  slot.pin = bus->reclaimer.pin();
+  ExecExtra* const extra = slot.extra.load(std::memory_order_seq_cst);
+  if (extra != nullptr) extra->refs.fetch_add(1, std::memory_order_relaxed);
+  WorkerPool* const pool = bus->pool;
+  mark_settled(slot);
+  if (extra == nullptr) return;
+  if (may_call_out) {
+    extra->stop.request_stop();
+    release_extra(extra);
+    return;
+  }
+  auto* const job = new StopJob;
+  job->run = &run_stop_job;
+  job->extra = extra;
+  pool->submit(job);
+}
+
+void continue_after_taking(Run* run, std::uint32_t index, Share* share) noexcept {
+  if (run->parallel) {
+    const std::uint32_t counted = share == nullptr ? 0 : share->settled.load(std::memory_order_relaxed);
+    count_settled(run, counted + 1);
+    return;
+  }
+  static_cast<void>(index);
+  advance(run, false);
+}
+
+namespace {
+
+bool on_chain(const ExecFrame* frame, const ExecSlot& slot) noexcept {
+  for (; frame != nullptr; frame = frame->outer)
+    if (frame->slot == &slot) return true;
+  return false;
+}
+
+}  // namespace
+
+void take_running(Leg* leg, Cut reason, const ExecFrame* spare) noexcept {
+  slot_pool().for_each([&](ExecSlot& slot) {
+    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    if ((word & slot_state_mask) != slot_running || slot.leg.load(std::memory_order_relaxed) != leg) return;
+    if (on_chain(spare, slot)) return;
+    if (!try_take(slot, word)) return;
+    ABXBUS_HOOK(taken);
+    Run* const run = slot.run.load(std::memory_order_relaxed);
+    const std::uint32_t index = slot.index.load(std::memory_order_relaxed);
+    Share* const share = slot.share.load(std::memory_order_relaxed);
+    settle_cut(run, index, reason, true);
+    retain_run(run);
+    release_executor(slot, run, false);
+    continue_after_taking(run, index, share);
+    release_run(run);
+  });
+}
+
+// -- called by the watchdog -----------------------------------------------------------------------------------------------
+
+namespace {
+
+/// On a pool thread: the slot has been taken because its deadline passed.
+void settle_after_deadline(Job* job) noexcept {
+  ExecSlot& slot = *static_cast<ExecSlot::SettleJob*>(job)->slot;
+  Run* const run = slot.run.load(std::memory_order_relaxed);
+  const std::uint32_t index = slot.index.load(std::memory_order_relaxed);
+  Share* const share = slot.share.load(std::memory_order_relaxed);
+  const bool whole_event = slot.event_deadline.load(std::memory_order_relaxed);
+  retain_run(run);
+  if (whole_event) {
+    begin_cut(run->leg, Cut::event_timeout);
+    settle_cut(run, index, Cut::event_timeout, true);
+  } else {
+    settle_handler_timeout(run, index);
+  }
+  release_executor(slot, run, true);
+  if (run->parallel && whole_event) {
+    take_running(run->leg, Cut::event_timeout, nullptr);
+    participate(run);  // cancels what has not started
+  }
+  continue_after_taking(run, index, share);
+  release_run(run);
+}
+
+void run_log_job(Job* job) noexcept {
+  auto* const line = static_cast<LogJob*>(job);
+  log(LogLevel::warning, line->text);
+  delete line;
+}
+
+}  // namespace
+
+void deadline_passed(ExecSlot& slot, std::uint64_t word) noexcept {
+  if (!try_take(slot, word)) return;
+  ABXBUS_HOOK(taken);
+  slot.settle.slot = &slot;
+  slot.settle.run = &settle_after_deadline;
+  slot.run.load(std::memory_order_relaxed)->bus->pool->submit(&slot.settle);
+}
+
+void slow_threshold_passed(ExecSlot& slot, std::uint64_t word, bool event) noexcept {
+  std::uint64_t expected = word;
+  if (!slot.word.compare_exchange_strong(expected, word | slot_pin, std::memory_order_acq_rel)) return;
+  // Pinned: the executor cannot leave, so run, event and handler are alive.
+  Run* const run = slot.run.load(std::memory_order_relaxed);
+  const HandlerRun& result = run->results[slot.index.load(std::memory_order_relaxed)];
+  WorkerPool* const pool = run->bus->pool;
+  LogJob* line = nullptr;
+  const std::int64_t now = now_ns();
+  if (!event) {
+    slot.slow_at.store(INT64_MAX, std::memory_order_relaxed);
+    const auto elapsed = static_cast<double>(now - result.started_at.load(std::memory_order_relaxed)) / 1e9;
+    line = new LogJob;
+    line->text = "Slow event handler: " + run->bus->label + ".on(" + event_label_of(run->record) + ", " +
+                 entry_label(*result.entry) + ") still running after " + fixed_text(elapsed, 2) + "s";
+  } else {
+    slot.event_slow_at.store(INT64_MAX, std::memory_order_relaxed);
+    if (!run->leg->slow_warned.exchange(true, std::memory_order_relaxed)) {
+      std::size_t running = 0;
+      for (std::uint32_t i = 0; i < run->count; ++i)
+        running += run->results[i].status.load(std::memory_order_acquire) == RunStatus::started ? 1U : 0U;
+      const auto elapsed = static_cast<double>(now - run->record->started_at.load(std::memory_order_relaxed)) / 1e9;
+      line = new LogJob;
+      line->text = "Slow event processing: " + run->bus->label + ".on(" + event_label_of(run->record) + ", " +
+                   std::to_string(running) + " handlers) still running after " + fixed_text(elapsed, 2) + "s";
+    }
+  }
+  slot.word.fetch_and(~slot_pin, std::memory_order_release);
+  if (line != nullptr) {
+    line->run = &run_log_job;
+    pool->submit(line);
+  }
+}
+
+}  // namespace abxbus::detail

@@ -1,0 +1,321 @@
+#include "dispatch/worker_pool.hpp"
+
+#include "dispatch/watchdog.hpp"
+#include "event/futex.hpp"
+#include "event/log.hpp"
+#include "event/process.hpp"
+#include "event/thread_state.hpp"
+
+#include <oneapi/tbb/info.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+
+namespace abxbus::detail {
+
+namespace {
+
+ABXBUS_TLS WorkerPool* pool_of_thread = nullptr;
+
+constexpr int max_own_threads = 1022;
+constexpr std::int64_t first_stall_interval_ns = 1'000'000;
+constexpr std::int64_t least_stall_interval_ns = 125'000;
+constexpr std::int64_t retire_after_ns = 2'000'000'000;
+/// How long a thread that ran dry keeps looking: 30 us, the time a wake costs.
+constexpr int linger_pauses = 2'000;
+/// Pauses between two looks at a serial bus that somebody else may be working on: 3 us (performance notes, wake-ups).
+constexpr int look_pauses = 200;
+
+constexpr std::uint64_t pending_one = 1, pending_mask = 0xFFFFF;
+constexpr std::uint64_t spinning_one = 1ULL << 20, spinning_mask = 0xFF;
+constexpr std::uint64_t parked_one = 1ULL << 28, field_mask = 0xFFF;
+constexpr std::uint64_t inside_one = 1ULL << 40;
+constexpr std::uint64_t threads_one = 1ULL << 52;
+
+std::uint64_t pending(std::uint64_t word) { return word & pending_mask; }
+std::uint64_t spinning(std::uint64_t word) { return (word >> 20) & spinning_mask; }
+std::uint64_t parked(std::uint64_t word) { return (word >> 28) & field_mask; }
+std::uint64_t inside(std::uint64_t word) { return (word >> 40) & field_mask; }
+std::uint64_t threads_in(std::uint64_t word) { return word >> 52; }
+
+/// Lingering pays only where another core can produce meanwhile.
+bool may_linger() noexcept {
+  static const bool several = std::thread::hardware_concurrency() > 1;
+  return several;
+}
+
+}  // namespace
+
+WorkerPool::WorkerPool(int workers, std::int64_t inline_floor_ns)
+    : workers_(workers > 0 ? workers : std::max(1, tbb::info::default_concurrency())),
+      tbb_limit_(process_forked() ? 0 : std::min(workers_, std::max(1, tbb::info::default_concurrency() - 1))),
+      inline_floor_ns_(inline_floor_ns),
+      inbox_(256),
+      arena_(max_own_threads + std::max(1, tbb_limit_), max_own_threads) {}
+
+WorkerPool* WorkerPool::of_this_thread() noexcept { return pool_of_thread; }
+
+int WorkerPool::threads() const noexcept {
+  return static_cast<int>(threads_in(state_.load(std::memory_order_relaxed)));
+}
+
+bool WorkerPool::has_waiting_jobs() const noexcept { return pending(state_.load(std::memory_order_relaxed)) != 0; }
+
+void WorkerPool::submit(Job* job) noexcept {
+  inbox_.enqueue(job);
+  // Release: pairs with the taker's acquire. Seq_cst is not needed: spinners, waiters and submitters all decide by
+  // read-modify-writes of this one word.
+  const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_acq_rel);
+  if (spinning(before) == 0) call_thread(before + pending_one);
+}
+
+Job* WorkerPool::dequeue() noexcept {
+  Job* job = nullptr;
+  // The right to a job was taken after it was enqueued; only a false empty of the queue can delay it.
+  while (!inbox_.try_dequeue(job)) cpu_pause();
+  return job;
+}
+
+/// Takes the right to a job, if there is one, and gives up `also_subtract` (a spinner's mark) in the same step.
+Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
+  std::uint64_t word = state_.load(std::memory_order_relaxed);
+  while (pending(word) != 0) {
+    const std::uint64_t next = word - pending_one - also_subtract;
+    if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      // More work and nobody looking: hand the duty on before user code is entered.
+      if (pending(next) != 0 && spinning(next) == 0) call_thread(next);
+      return dequeue();
+    }
+  }
+  return nullptr;
+}
+
+void WorkerPool::call_thread(std::uint64_t word) noexcept {
+  for (;;) {
+    if (pending(word) == 0 || spinning(word) != 0) return;
+    if (parked(word) != 0) {
+      if (state_.compare_exchange_weak(word, word - parked_one + spinning_one, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed)) {
+        permits_.fetch_add(1, std::memory_order_release);
+        futex_wake(permits_, 1);
+        return;
+      }
+      continue;
+    }
+    const bool use_tbb = tbb_tasks_.load(std::memory_order_relaxed) < tbb_limit_;
+    const std::uint64_t total = threads_in(word);
+    if (use_tbb || total < static_cast<std::uint64_t>(workers_) || inside(word) >= total) {
+      if (total >= max_own_threads) break;
+      if (!state_.compare_exchange_weak(word, word + spinning_one + threads_one, std::memory_order_acq_rel,
+                                        std::memory_order_relaxed))
+        continue;
+      if (use_tbb && tbb_tasks_.fetch_add(1, std::memory_order_acq_rel) < tbb_limit_) {
+        arm_stall_check();  // TBB's workers may be busy with the user's own work
+        try {
+          arena_.enqueue([this] { work(Thread::tbb); });
+          return;
+        } catch (...) {
+          tbb_tasks_.fetch_sub(1, std::memory_order_relaxed);
+        }
+      } else if (use_tbb) {
+        tbb_tasks_.fetch_sub(1, std::memory_order_relaxed);
+      }
+      start_own_thread();
+      return;
+    }
+    break;
+  }
+  arm_stall_check();
+}
+
+void WorkerPool::start_own_thread() noexcept {
+  try {
+    std::thread([this] {
+      pthread_setname_np(pthread_self(), "abxbus-worker");
+      if (process_forked()) {
+        work(Thread::own);
+      } else {
+        arena_.execute([this] { work(Thread::own); });
+      }
+    }).detach();
+  } catch (const std::system_error&) {
+    state_.fetch_sub(spinning_one + threads_one, std::memory_order_acq_rel);
+    if (!bound_warned_.exchange(true, std::memory_order_relaxed))
+      log(LogLevel::warning, "abxbus: no further worker thread can be created; blocked handlers delay others");
+    arm_stall_check();
+  }
+}
+
+void WorkerPool::work(Thread kind) noexcept {
+  WorkerPool* const outer = std::exchange(pool_of_thread, this);
+  bool spinner = true;  // a thread is called as one
+  for (;;) {
+    if (!spinner) state_.fetch_add(spinning_one, std::memory_order_acq_rel);
+    spinner = true;
+    Job* job = take(spinning_one);
+    if (job == nullptr) job = linger();
+    if (job == nullptr) {
+      if (leave(kind)) break;
+      continue;  // woken, or a job came: still a spinner
+    }
+    spinner = false;
+    while (job != nullptr) {
+      started_.fetch_add(1, std::memory_order_relaxed);
+      job->run(job);
+      job = take(0);
+    }
+  }
+  pool_of_thread = outer;
+}
+
+/// Looks for a job as a spinner. Null: nothing came; the mark is still there.
+Job* WorkerPool::linger() noexcept {
+  Job* held = nullptr;  // a drain that somebody else may be working on
+  std::uint64_t memory = 0;
+  int nothing_seen = 0;
+  const int limit = may_linger() ? linger_pauses : 1;
+  for (int i = 0; i < limit; ++i) {
+    if (pending(state_.load(std::memory_order_relaxed)) != 0) {
+      Job* const job = take(0);
+      if (job != nullptr) {
+        if (job->look == nullptr || !may_linger() || held != nullptr) {
+          // Other work while a drain is held: run it here, somebody else gets the held one.
+          stop_spinning();
+          if (held != nullptr) submit(held);
+          return job;
+        }
+        held = job;
+        memory = 0;
+        static_cast<void>(held->look(held, memory));
+        nothing_seen = 0;
+        i = 0;
+      }
+    }
+    cpu_pause();
+    if (held != nullptr && i % look_pauses == look_pauses - 1) {
+      switch (held->look(held, memory)) {
+        case DrainLook::stalled:
+          stop_spinning();
+          return held;
+        case DrainLook::progress: i = 0; break;
+        case DrainLook::nothing:
+          if (++nothing_seen > linger_pauses / look_pauses) {
+            stop_spinning();
+            return held;  // running it takes its mark away
+          }
+          break;
+      }
+    }
+  }
+  if (held != nullptr) stop_spinning();
+  return held;
+}
+
+/// Gives the mark up with a job in hand; whatever came meanwhile gets another thread.
+void WorkerPool::stop_spinning() noexcept {
+  const std::uint64_t word = state_.fetch_sub(spinning_one, std::memory_order_acq_rel) - spinning_one;
+  if (pending(word) != 0 && spinning(word) == 0) call_thread(word);
+}
+
+/// A spinner that found nothing: a TBB task returns, an own thread parks. False: work came.
+bool WorkerPool::leave(Thread kind) noexcept {
+  std::uint64_t word = state_.load(std::memory_order_relaxed);
+  const bool go = kind == Thread::tbb || retiring_.load(std::memory_order_acquire);
+  const std::uint64_t change = go ? spinning_one + threads_one : spinning_one - parked_one;
+  while (pending(word) == 0) {
+    if (state_.compare_exchange_weak(word, word - change, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      if (kind == Thread::tbb) tbb_tasks_.fetch_sub(1, std::memory_order_acq_rel);
+      return go || park();
+    }
+  }
+  return false;
+}
+
+/// Sleeps until a waker has made this thread a spinner (false), or it retires (true).
+bool WorkerPool::park() noexcept {
+  std::int64_t deadline = steady_ns() + retire_after_ns;
+  for (;;) {
+    std::uint32_t permits = permits_.load(std::memory_order_acquire);
+    while (permits != 0) {
+      if (permits_.compare_exchange_weak(permits, permits - 1, std::memory_order_acquire, std::memory_order_acquire))
+        return false;
+    }
+    futex_wait(permits_, 0, deadline);
+    if (steady_ns() < deadline && !retiring_.load(std::memory_order_acquire)) continue;
+    std::uint64_t word = state_.load(std::memory_order_relaxed);
+    // parked == 0: a waker has counted on this thread already; its permit is on the way.
+    while (parked(word) != 0 && pending(word) == 0) {
+      if (state_.compare_exchange_weak(word, word - parked_one - threads_one, std::memory_order_acq_rel,
+                                       std::memory_order_relaxed))
+        return true;
+    }
+    deadline = steady_ns() + retire_after_ns / 8;
+  }
+}
+
+void WorkerPool::enter_wait() noexcept {
+  const std::uint64_t word = state_.fetch_add(inside_one, std::memory_order_acq_rel) + inside_one;
+  if (pending(word) != 0 && spinning(word) == 0) call_thread(word);
+}
+
+void WorkerPool::leave_wait() noexcept { state_.fetch_sub(inside_one, std::memory_order_acq_rel); }
+
+void WorkerPool::arm_stall_check() noexcept {
+  if (stall_armed_.load(std::memory_order_relaxed) || stall_armed_.exchange(true, std::memory_order_acq_rel)) return;
+  stall_seen_ = started_.load(std::memory_order_relaxed);
+  stall_interval_ = first_stall_interval_ns;
+  watchdog().arm(
+      steady_ns() + stall_interval_, [](void* self) { static_cast<WorkerPool*>(self)->stall_check(); }, this);
+}
+
+/// On the watchdog's thread: work has been waiting for an interval. Nothing started meanwhile: one more thread.
+void WorkerPool::stall_check() noexcept {
+  const std::uint64_t word = state_.load(std::memory_order_acquire);
+  if (pending(word) == 0) {
+    stall_armed_.store(false, std::memory_order_release);
+    // A submission between the two lines above saw the check still armed: look once more (the exchange in
+    // arm_stall_check and this store are on one word, the load below follows it).
+    full_fence();
+    if (pending(state_.load(std::memory_order_seq_cst)) != 0) arm_stall_check();
+    return;
+  }
+  const std::uint64_t started = started_.load(std::memory_order_relaxed);
+  if (started > stall_seen_) {
+    stall_seen_ = started;
+    stall_interval_ = first_stall_interval_ns;
+  } else {
+    std::uint64_t now = word;
+    for (;;) {
+      if (pending(now) == 0) break;
+      if (parked(now) != 0) {
+        if (!state_.compare_exchange_weak(now, now - parked_one + spinning_one, std::memory_order_acq_rel)) continue;
+        permits_.fetch_add(1, std::memory_order_release);
+        futex_wake(permits_, 1);
+        break;
+      }
+      if (threads_in(now) >= max_own_threads) {
+        if (!bound_warned_.exchange(true, std::memory_order_relaxed))
+          log(LogLevel::warning, "abxbus: too many blocked handlers, no further worker thread is created");
+        break;
+      }
+      if (!state_.compare_exchange_weak(now, now + spinning_one + threads_one, std::memory_order_acq_rel)) continue;
+      start_own_thread();
+      break;
+    }
+    // The new thread's first job is this check's doing and no progress of the others.
+    stall_seen_ = started + 1;
+    stall_interval_ = std::max(least_stall_interval_ns, stall_interval_ / 2);
+  }
+  watchdog().arm(
+      steady_ns() + stall_interval_, [](void* self) { static_cast<WorkerPool*>(self)->stall_check(); }, this);
+}
+
+void WorkerPool::retire() noexcept {
+  retiring_.store(true, std::memory_order_release);
+  permits_.fetch_add(0, std::memory_order_release);
+  futex_wake(permits_, INT32_MAX);
+}
+
+}  // namespace abxbus::detail

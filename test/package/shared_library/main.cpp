@@ -1,0 +1,5 @@
+#include "plugin.hpp"
+
+int main() {
+  return plugin_answer() == 42 ? 0 : 1;
+}

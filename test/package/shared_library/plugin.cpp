@@ -1,0 +1,7 @@
+#include "plugin.hpp"
+
+#include "../demo.hpp"
+
+int plugin_answer() {
+  return ask();
+}

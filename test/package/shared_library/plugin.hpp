@@ -1,0 +1,3 @@
+#pragma once
+
+__attribute__((visibility("default"))) int plugin_answer();
