@@ -53,7 +53,8 @@ class EventHistory {
   std::size_t trim_event_history(const std::function<void(const BaseEvent&)>& on_remove = {},
                                  std::string_view owner_label = "EventBus");
 
-  friend bool operator==(const EventHistory& a, const EventHistory& b) noexcept { return a.store_ == b.store_; }
+  /// Whether both name the same history.
+  friend bool operator==(const EventHistory& a, const EventHistory& b) noexcept;
 
   /// Internal.
   explicit EventHistory(std::shared_ptr<detail::HistoryStore> store) noexcept : store_(std::move(store)) {}

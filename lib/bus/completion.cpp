@@ -114,7 +114,9 @@ Record* complete(Record* record, std::int64_t now) noexcept {
   Leg* leg = &record->first_leg;
   while (leg != nullptr) {
     Leg* const next = leg->next.load(std::memory_order_acquire);
-    if (leg->bus != nullptr && leg->state.load(std::memory_order_acquire) != LegState::dropped) {
+    // A dropped leg and one that came for the history alone are let go of by who dropped or published them.
+    const LegState state = leg->state.load(std::memory_order_acquire);
+    if (leg->bus != nullptr && state != LegState::dropped && state != LegState::side) {
       after_completion(leg);
       leg->bus->log.over(leg);
     }
@@ -203,13 +205,17 @@ void drop_leg(Leg* leg) noexcept {
 
 void make_blocking(Record* child) noexcept {
   RareData* const rare = child->rare.load(std::memory_order_acquire);
-  if (rare == nullptr || rare->parent == nullptr) return;
+  if (rare == nullptr) return;
   Record* parent = nullptr;
   {
     const std::lock_guard lock(rare->mutex);
     parent = rare->parent;
-    if (parent == nullptr) return;
-    retain(parent);
+    if (parent != nullptr) retain(parent);
+  }
+  if (parent == nullptr) {
+    // Over already, so nobody waits for it: the flag alone, so that what is seen does not depend on timing (H-LIN-10).
+    child->flags.fetch_or(flag_blocking, std::memory_order_acq_rel);
+    return;
   }
   const RecordPtr keep(parent);
   // The hold first (safe: the caller runs inside a handler of the parent, whose own leg is open), then the mark. One

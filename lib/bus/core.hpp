@@ -112,9 +112,11 @@ struct BusCore {
   // -- the log and its words (own lines inside) ------------------------------------------------------------------
   EventLog log;
 
-  // -- the turn: drain, now() and, when idle, one emit; plus what only its holder touches -------------------------
+  // -- the turn: read by every emit, written when its owner changes and so not while a drain is busy ----------------
   alignas(64) std::atomic<std::uint64_t> turn{0};
-  std::uint64_t cursor = 0;     ///< holder: next ticket to look at
+
+  // -- what only the turn's holder writes ------------------------------------------------------------------------
+  alignas(64) std::uint64_t cursor = 0;  ///< next ticket to look at
   std::uint64_t held_word = 0;  ///< holder: the turn word as taken
   /// Legs that the turn's holder has gone through; single writer. Read by the reclaimer and by idle checks.
   std::atomic<std::uint64_t> turn_epoch{0};
@@ -134,7 +136,8 @@ struct BusCore {
   std::atomic<std::uint32_t> idle_waiters{0};
   /// Futex word of the idle waiters.
   std::atomic<std::uint32_t> idle_signal{0};
-  /// Completions have been in ticket order, so the emit of ticket t alone evicts t - N. Relaxed; sticky.
+  /// Completions have been in ticket order, so the emit of ticket t alone evicts t - N. Sticky; cleared only by
+  /// EventLog::leave_ticket_order (seq_cst with the emitter's load: who reads true took its ticket before).
   std::atomic<bool> in_order{true};
   std::atomic<bool> drop_warned{false};
   /// max_history was set to 0 while completed events were kept: the next emit removes them (H-HIST-25).

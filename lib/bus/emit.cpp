@@ -75,7 +75,7 @@ void publish(BusCore* bus, Leg* leg, std::uint64_t ticket, EventConcurrency mode
   if (lane && !bus->log.lane_used.load(std::memory_order_seq_cst))
     bus->log.lane_used.store(true, std::memory_order_seq_cst);
   if ((lane || side) && bus->in_order.load(std::memory_order_relaxed))
-    bus->in_order.store(false, std::memory_order_relaxed);
+    bus->log.leave_ticket_order(bus->in_order);
   std::uintptr_t bits = 0;
   if (side) bits |= slot_spent;
   if (lane) bits |= slot_lane;
@@ -193,6 +193,34 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
     publish(bus, leg, ticket, mode, odd);
   }
   return event;
+}
+
+void remember(BusCore* bus, RecordPtr event) {
+  bus->log.reserve(bus->log.tail_word().load(std::memory_order_relaxed));
+  void* const memory = allocate(sizeof(Leg));
+  const std::uint64_t ticket = bus->log.tail_word().fetch_add(1, std::memory_order_seq_cst);
+  if ((ticket & log_closed) != 0) {  // destroyed: there is no history any more
+    deallocate(memory);
+    return;
+  }
+  bus->log.leave_ticket_order(bus->in_order);
+  auto* const leg = ::new (memory) Leg;
+  leg->bus = bus;
+  leg->record = as_record(event.get());
+  leg->ticket = ticket;
+  leg->remembered = true;
+  leg->state.store(LegState::side, std::memory_order_relaxed);
+  leg->disposal.store(leg_over, std::memory_order_relaxed);  // no queue is interested in it
+  retain(leg->record);
+  bus->memory.charge(static_cast<std::int64_t>(usable_bytes(memory)), 1);
+  std::atomic<std::uintptr_t>& slot = bus->log.own_slot(ticket);
+  const std::uintptr_t before =
+      slot.fetch_or(reinterpret_cast<std::uintptr_t>(leg) | slot_spent, std::memory_order_seq_cst);
+  if ((before & slot_unlisted) != 0) bus->log.forget(leg);  // the history was cleared meanwhile
+  bus->done_side.fetch_add(1, std::memory_order_seq_cst);
+  if (bus->idle_waiters.load(std::memory_order_seq_cst) != 0) notify_idle(bus);
+  if (bus->log.lane_used.load(std::memory_order_seq_cst)) advance_lane(bus, ticket);
+  step_over(bus, ticket);
 }
 
 namespace {

@@ -13,4 +13,8 @@ void offer_to_finders(BusCore* bus, Record* record, std::uint64_t ticket) noexce
 /// Resolves every waiting find of the bus to "no match" (destroy).
 void end_finders(BusCore* bus) noexcept;
 
+/// Puts an event into the history of a bus without accepting it: no path entry, no run, no limit, no find waiter
+/// (H-HIST-27). Nothing happens on a destroyed bus.
+void remember(BusCore* bus, RecordPtr event);
+
 }  // namespace abxbus::detail

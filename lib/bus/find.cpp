@@ -114,14 +114,16 @@ RecordPtr scan_past(BusCore* bus, const TypeKey* key, Window past, const std::fu
 /// Lists the waiter, then scans. Returns the match, or nothing: then the waiter is listed and open.
 RecordPtr register_and_scan(const std::shared_ptr<FindWaiter>& waiter, Window past) {
   BusCore* const bus = waiter->bus;
+  std::uint64_t below = 0;
   {
-    const std::lock_guard lock(bus->find_mutex);
-    bus->find_list.push_back(waiter);
-  }
-  bus->find_waiters.fetch_add(1, std::memory_order_seq_cst);
-  const std::uint64_t below = bus->log.issued();
-  {
+    // Held from before the waiter is listed: an offer made meanwhile waits until it is known which tickets the scan has.
     const std::lock_guard lock(waiter->mutex);
+    {
+      const std::lock_guard list_lock(bus->find_mutex);
+      bus->find_list.push_back(waiter);
+    }
+    bus->find_waiters.fetch_add(1, std::memory_order_seq_cst);
+    below = bus->log.issued();
     waiter->from = below;
     const ReaderGuard guard(bus->log);
     // Only the newest tickets can be unpublished: their emitters are between two instructions.

@@ -106,7 +106,7 @@ std::stop_token ExecFrame::stop_token() {
   return extra->stop.get_token();
 }
 
-std::stop_token Invocation::stop_token() { return current_frame->stop_token(); }
+std::stop_token current_stop_token() { return current_frame->stop_token(); }
 
 Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   HandlerRun& result = run->results[index];
@@ -255,6 +255,9 @@ void coroutine_finished(ExecFrame* frame) noexcept {
   Run* const run = coroutine->run;
   const bool parallel = run->parallel;
   const std::uint32_t index = coroutine->index;
+  // Any thread may be here, also one of the user's; the event may be over before what the run held has been passed on.
+  BusCore* const bus = run->bus;
+  retain_core(bus);
   ExecFrame* const mine = std::exchange(current_frame, nullptr);
   if (end_coroutine(coroutine)) {
     if (parallel) {
@@ -265,6 +268,7 @@ void coroutine_finished(ExecFrame* frame) noexcept {
     }
   }
   current_frame = mine == frame ? nullptr : mine;
+  release_core(bus);
 }
 
 }  // namespace abxbus::detail

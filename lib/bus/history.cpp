@@ -16,13 +16,16 @@ void warn_dropping(BusCore* bus, std::uint64_t limit) noexcept {
                              "max_history_size or set max_history_drop=false to reject.");
 }
 
-/// Unlists a slot that the caller knows to exist. True: this call did it.
-bool unlist_slot(BusCore* bus, std::atomic<std::uintptr_t>& slot) noexcept {
+/// Unlists a slot that the caller knows to exist. True: this call did it. `limit`: warn once if the event was not
+/// completed; 0: nobody asks.
+bool unlist_slot(BusCore* bus, std::atomic<std::uintptr_t>& slot, std::uint64_t limit = 0) noexcept {
   const std::uintptr_t before = slot.fetch_or(slot_unlisted, std::memory_order_seq_cst);
   if ((before & slot_unlisted) != 0) return false;
   bus->log.removed().fetch_add(1, std::memory_order_acq_rel);
-  // Not published yet: its emitter finds the bit and forgets the leg itself.
-  if (Leg* leg = EventLog::leg_of(before)) bus->log.forget(leg);
+  // The leg is ours to forget, so its event is there until then. None: its emitter finds the bit and forgets it itself.
+  Leg* const leg = EventLog::leg_of(before);
+  if (limit != 0 && (leg == nullptr || !leg->record->completed())) warn_dropping(bus, limit);
+  if (leg != nullptr) bus->log.forget(leg);
   return true;
 }
 
@@ -37,7 +40,8 @@ std::uint64_t size_of(const BusCore* bus) noexcept {
 std::uint64_t history_size(const BusCore* bus) noexcept { return size_of(bus); }
 
 void make_room(BusCore* bus, std::uint64_t ticket) noexcept {
-  const std::uint64_t limit = bus->max_history.load(std::memory_order_relaxed);
+  // Acquire: a limit that was set later comes with `in_order` cleared.
+  const std::uint64_t limit = bus->max_history.load(std::memory_order_acquire);
   if (limit == history_unlimited) return;
   if (limit == 0) {
     if (bus->zero_prune_pending.load(std::memory_order_relaxed) &&
@@ -46,19 +50,12 @@ void make_room(BusCore* bus, std::uint64_t ticket) noexcept {
     return;
   }
   if (!bus->history_drop.load(std::memory_order_relaxed)) return;
-  if (bus->in_order.load(std::memory_order_relaxed)) {
+  if (bus->in_order.load(std::memory_order_seq_cst)) {
     // Completions have been in ticket order, so whatever is completed in the window is its oldest part: the entry to
     // evict is t - N, completed or not, and this emit alone is responsible for it.
     if (ticket < limit) return;
-    std::atomic<std::uintptr_t>& slot = bus->log.listed_slot(ticket - limit);
-    if (!bus->drop_warned.load(std::memory_order_relaxed)) {
-      const std::uintptr_t value = slot.load(std::memory_order_acquire);
-      if ((value & slot_unlisted) == 0) {
-        const Leg* leg = EventLog::leg_of(value);
-        if (leg == nullptr || !leg->record->completed()) warn_dropping(bus, limit);
-      }
-    }
-    unlist_slot(bus, slot);
+    if (std::atomic<std::uintptr_t>* const slot = bus->log.listed_slot(ticket - limit))
+      unlist_slot(bus, *slot, bus->drop_warned.load(std::memory_order_relaxed) ? 0 : limit);
     return;
   }
   if (size_of(bus) > std::max(limit, limit + limit / 5)) trim(bus, limit, nullptr);
@@ -82,12 +79,74 @@ bool unlist(BusCore* bus, std::uint64_t ticket) noexcept {
   return unlist_slot(bus, segment->slots[ticket % segment_slots]);
 }
 
+namespace {
+
+/// Slot of the listed event with that id; only under a ReaderGuard.
+std::atomic<std::uintptr_t>* find_listed(BusCore* bus, const Uuid& id) noexcept {
+  for (LogSegment* segment = bus->log.first(); segment != nullptr;
+       segment = segment->next.load(std::memory_order_acquire)) {
+    for (auto& slot : segment->slots) {
+      const std::uintptr_t value = slot.load(std::memory_order_seq_cst);
+      const Leg* const leg = EventLog::leg_of(value);
+      if (leg != nullptr && (value & slot_unlisted) == 0 && event_id_of(leg->record) == id) return &slot;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool unlist(BusCore* bus, const Uuid& id) noexcept {
+  bus->log.leave_ticket_order(bus->in_order);
+  bool removed = false;
+  {
+    const ReaderGuard guard(bus->log);
+    std::atomic<std::uintptr_t>* const slot = find_listed(bus, id);
+    removed = slot != nullptr && unlist_slot(bus, *slot);
+  }
+  bus->log.release_segments();
+  return removed;
+}
+
+bool replace_listed(BusCore* bus, const RecordPtr& event) {
+  Record* const record = as_record(event.get());
+  void* const memory = allocate(sizeof(Leg));
+  const ReaderGuard guard(bus->log);
+  std::atomic<std::uintptr_t>* const slot = find_listed(bus, event_id_of(record));
+  std::uintptr_t value = slot != nullptr ? slot->load(std::memory_order_seq_cst) : 0;
+  Leg* const before = EventLog::leg_of(value);
+  const bool listed = before != nullptr && (value & slot_unlisted) == 0;
+  if (!listed || before->record == record || (value & slot_spent) == 0) {
+    deallocate(memory);
+    return listed && before->record == record;
+  }
+  auto* const leg = ::new (memory) Leg;
+  leg->bus = bus;
+  leg->record = record;
+  leg->ticket = before->ticket;
+  leg->remembered = true;
+  leg->state.store(LegState::side, std::memory_order_relaxed);
+  leg->disposal.store(leg_over, std::memory_order_relaxed);
+  const std::uintptr_t after = reinterpret_cast<std::uintptr_t>(leg) | (value & slot_bits);
+  if (!slot->compare_exchange_strong(value, after, std::memory_order_seq_cst)) {  // removed at this moment
+    leg->~Leg();
+    deallocate(memory);
+    return false;
+  }
+  retain(record);
+  bus->memory.charge(static_cast<std::int64_t>(usable_bytes(memory)), 1);
+  bus->log.forget(before);
+  return true;
+}
+
 std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(const BaseEvent&)>* on_remove) noexcept {
   std::vector<RecordPtr> removed;
   std::size_t count = 0;
+  bool dropped_open = false;
   {
-    const std::lock_guard lock(bus->trim_mutex);
+    // The guard outlives the lock: its end may free events, and with them values of the user's.
     const ReaderGuard guard(bus->log);
+    const std::lock_guard lock(bus->trim_mutex);
     const std::uint64_t tail = bus->log.issued();
     LogSegment* segment = nullptr;
     const auto slot_of = [&](std::uint64_t ticket) -> std::atomic<std::uintptr_t>* {
@@ -141,7 +200,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
       std::size_t oldest = 0;
       while (over() && oldest < still_open.size() && still_open[oldest] + 1 < tail) {
         if (std::atomic<std::uintptr_t>* const slot = slot_of(still_open[oldest])) {
-          warn_dropping(bus, limit);
+          dropped_open = true;
           take(*slot);
         }
         ++oldest;
@@ -150,6 +209,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
     }
     open = std::move(still_open);
   }
+  if (dropped_open) warn_dropping(bus, limit);
   if (on_remove != nullptr)
     for (RecordPtr& record : removed) (*on_remove)(BaseEvent(std::move(record)));
   bus->log.release_segments();
@@ -157,6 +217,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
 }
 
 void clear_history(BusCore* bus) noexcept {
+  bus->log.leave_ticket_order(bus->in_order);
   {
     const ReaderGuard guard(bus->log);
     const std::uint64_t tail = bus->log.issued();
@@ -165,7 +226,6 @@ void clear_history(BusCore* bus) noexcept {
       for (std::uint64_t i = 0; i < segment_slots && segment->number * segment_slots + i < tail; ++i)
         unlist_slot(bus, segment->slots[i]);
     }
-    bus->in_order.store(false, std::memory_order_relaxed);
   }
   bus->log.release_segments();
 }

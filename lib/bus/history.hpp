@@ -17,6 +17,11 @@ void after_completion(Leg* leg) noexcept;
 std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(const BaseEvent&)>* on_remove) noexcept;
 /// Unlists one event; false when it is not listed.
 bool unlist(BusCore* bus, std::uint64_t ticket) noexcept;
+/// The same by id.
+bool unlist(BusCore* bus, const Uuid& id) noexcept;
+/// Puts `event` into the place of a listed event of its id whose run is over, or of which there was none. False: there
+/// is no such place.
+bool replace_listed(BusCore* bus, const RecordPtr& event);
 void clear_history(BusCore* bus) noexcept;
 std::uint64_t history_size(const BusCore* bus) noexcept;
 
@@ -29,6 +34,8 @@ RecordPtr newest_first(BusCore* bus, std::uint64_t below, const std::function<bo
 class HistoryStore {
  public:
   virtual ~HistoryStore() = default;
+  /// What tells two histories apart.
+  virtual const void* identity() const noexcept = 0;
   virtual void add(RecordPtr record) = 0;
   virtual RecordPtr get(const Uuid& id) = 0;
   virtual bool remove(const Uuid& id) = 0;

@@ -1,3 +1,4 @@
+#include "bus/emit.hpp"
 #include "bus/history.hpp"
 #include "event/clock.hpp"
 #include "event/log.hpp"
@@ -19,6 +20,8 @@ namespace {
 class OwnHistory final : public HistoryStore {
  public:
   OwnHistory(std::optional<std::size_t> size, bool drop) : max_size_(size), drop_(drop) {}
+
+  const void* identity() const noexcept override { return this; }
 
   void add(RecordPtr record) override {
     RecordPtr replaced;
@@ -129,24 +132,17 @@ class BusHistory final : public HistoryStore {
   BusHistory(const BusHistory&) = delete;
   BusHistory& operator=(const BusHistory&) = delete;
 
-  void add(RecordPtr) override {
-    throw ValidationError("the history of a bus is filled by emit; add_event works on a history of its own", "event");
+  const void* identity() const noexcept override { return bus_; }
+  void add(RecordPtr record) override {
+    if (replace_listed(bus_, record)) return;
+    unlist(bus_, event_id_of(as_record(record.get())));  // still queued: it is run, and forgotten here
+    remember(bus_, std::move(record));
   }
   RecordPtr get(const Uuid& id) override {
     return newest_first(bus_, bus_->log.issued(), [&](Record* record) { return event_id_of(record) == id; });
   }
   bool remove(const Uuid& id) override {
-    const RecordPtr record = get(id);
-    if (!record) return false;
-    for (Leg* leg = &as_record(record.get())->first_leg; leg != nullptr;
-         leg = leg->next.load(std::memory_order_acquire)) {
-      if (leg->bus != bus_) continue;
-      bus_->in_order.store(false, std::memory_order_relaxed);
-      const bool removed = unlist(bus_, leg->ticket);
-      bus_->log.release_segments();
-      return removed;
-    }
-    return false;
+    return unlist(bus_, id);
   }
   std::size_t size() noexcept override { return static_cast<std::size_t>(history_size(bus_)); }
   void clear() override { clear_history(bus_); }
@@ -157,20 +153,20 @@ class BusHistory final : public HistoryStore {
     return static_cast<std::size_t>(limit);
   }
   void set_max_size(std::optional<std::size_t> size) noexcept override {
-    bus_->in_order.store(false, std::memory_order_relaxed);
+    bus_->log.leave_ticket_order(bus_->in_order);
     if (size && *size == 0) bus_->zero_prune_pending.store(true, std::memory_order_release);
     bus_->max_history.store(size ? *size : history_unlimited, std::memory_order_release);
   }
   bool drop() noexcept override { return bus_->history_drop.load(std::memory_order_relaxed); }
   void set_drop(bool drop) noexcept override {
-    bus_->in_order.store(false, std::memory_order_relaxed);
+    bus_->log.leave_ticket_order(bus_->in_order);
     bus_->history_drop.store(drop, std::memory_order_release);
   }
   std::size_t trim(const std::function<void(const BaseEvent&)>& on_remove, std::string_view) override {
     const std::uint64_t limit = bus_->max_history.load(std::memory_order_relaxed);
     if (limit == history_unlimited) return 0;
     if (limit != 0 && (!bus_->history_drop.load(std::memory_order_relaxed) || history_size(bus_) <= limit)) return 0;
-    bus_->in_order.store(false, std::memory_order_relaxed);
+    bus_->log.leave_ticket_order(bus_->in_order);
     return detail::trim(bus_, limit, on_remove ? &on_remove : nullptr);
   }
 
@@ -202,7 +198,13 @@ std::optional<BaseEvent> history_find(HistoryStore& store, std::string_view patt
 
 EventHistory::EventHistory(std::optional<std::size_t> max_history_size, bool max_history_drop)
     : store_(std::make_shared<detail::OwnHistory>(max_history_size, max_history_drop)) {}
-void EventHistory::add_event(BaseEvent event) { store_->add(detail::RecordPtr::share(event.record())); }
+void EventHistory::add_event(BaseEvent event) {
+  if (event.record() == nullptr) throw ValidationError("event must not be an empty handle", "event");
+  store_->add(detail::RecordPtr::share(event.record()));
+}
+bool operator==(const EventHistory& a, const EventHistory& b) noexcept {
+  return a.store_->identity() == b.store_->identity();
+}
 std::optional<BaseEvent> EventHistory::get_event(const Uuid& id) const {
   detail::RecordPtr record = store_->get(id);
   if (!record) return std::nullopt;

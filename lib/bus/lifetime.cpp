@@ -110,9 +110,8 @@ std::string bus_id_of(const std::optional<std::string>& given) {
 void retain_core(BusCore* core) noexcept { core->refs.fetch_add(1, std::memory_order_relaxed); }
 
 void release_core(BusCore* core) noexcept {
-  // Seq_cst with is_over: who brings the count to 0 behind the owner's end looks.
-  const bool ending = core->destroyed.load(std::memory_order_seq_cst);
-  if (core->refs.fetch_sub(1, std::memory_order_seq_cst) == 1 && ending) bury();
+  // The owner's reference is one of them: who brings the count to 0 does so behind the owner's end (seq_cst with is_over).
+  if (core->refs.fetch_sub(1, std::memory_order_seq_cst) == 1) bury();
 }
 
 void charge_bus(BusCore* bus, std::int64_t bytes, std::int64_t events) noexcept {
@@ -226,7 +225,12 @@ bool leave_domain(BusCore* core) noexcept {
 
 /// Drops what is queued and cuts short what runs (S-DST-7..9).
 void end_work(BusCore* core) noexcept {
-  std::vector<std::pair<RecordPtr, Leg*>> legs;
+  struct Found {
+    RecordPtr record;
+    Leg* leg;
+    bool dropped;  ///< by this call; else an emitter that met the destroy may be dropping it
+  };
+  std::vector<Found> legs;
   {
     const ReaderGuard guard(core->log);
     const std::uint64_t tail = core->log.issued();
@@ -239,38 +243,28 @@ void end_work(BusCore* core) noexcept {
         if (leg == nullptr) continue;  // its emitter drops it itself
         if ((value & slot_unlisted) != 0 && (value & slot_spent) != 0) continue;  // may be gone; if it runs, see below
         if (!try_retain(leg->record)) continue;
-        legs.emplace_back(RecordPtr(static_cast<RecordHead*>(leg->record)), leg);
-        if ((value & slot_spent) == 0 && claim_slot(slot)) {
-          leg->state.store(LegState::dropped, std::memory_order_release);
-        }
+        const bool dropped = (value & slot_spent) == 0 && claim_slot(slot);
+        legs.push_back({RecordPtr(static_cast<RecordHead*>(leg->record)), leg, dropped});
+        if (dropped) leg->state.store(LegState::dropped, std::memory_order_release);
       }
     }
   }
-  for (const auto& [record, leg] : legs) {
+  for (const auto& [record, leg, dropped] : legs) {
+    if (dropped) {
+      drop_leg(leg);
+      continue;
+    }
     switch (leg->state.load(std::memory_order_acquire)) {
-      case LegState::dropped: drop_leg(leg); break;
       case LegState::queued:
       case LegState::claimed:
         if (begin_cut(leg, Cut::destroy) || leg->cut.load(std::memory_order_acquire) != Cut::none)
           take_running(leg, Cut::destroy, current_frame);
         break;
+      case LegState::dropped:
       case LegState::finished:
       case LegState::side: break;
     }
   }
-}
-
-/// Everything that runs on the bus and is not on the calling chain; the log may have forgotten their events.
-void end_running(BusCore* core) noexcept {
-  std::vector<Leg*> seen;
-  slot_pool().for_each([&](ExecSlot& slot) {
-    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
-    if ((word & slot_state_mask) != slot_running) return;
-    Leg* const leg = slot.leg.load(std::memory_order_relaxed);
-    if (slot.bus.load(std::memory_order_relaxed) != core || slot.word.load(std::memory_order_acquire) != word) return;
-    seen.push_back(leg);
-  });
-  for (Leg* leg : seen) take_running(leg, Cut::destroy, current_frame);
 }
 
 }  // namespace
@@ -283,16 +277,12 @@ void destroy_bus(BusCore* core, bool clear) noexcept {
   const bool first = core->log.close();
   core->destroyed.store(true, std::memory_order_seq_cst);
   if (first) {
-    {
-      const std::lock_guard lock(core->domain->arbiter);
-      core->closing = true;
-      set_attention(core);
-      grant_global(core->domain.get());
-    }
+    close_turn(core);
     leave_domain(core);
     end_finders(core);
     end_work(core);
-    end_running(core);
+    // Whatever else runs here and is not on the calling chain: the log may have forgotten its event.
+    take_running_on(core, Cut::destroy, current_frame);
     core->idle_signal.fetch_add(1, std::memory_order_seq_cst);
     futex_wake(core->idle_signal, INT32_MAX);
   }

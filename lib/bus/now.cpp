@@ -124,7 +124,7 @@ void jump_leg(Leg* leg, ExecFrame* frame, const WaitOptions& options, bool may_r
 
   if (chain_holds_turn(caller, bus) || (global && chain_holds_global(caller, domain))) {
     if (!claim_leg(leg)) return;
-    Run* const run = start_run(leg, caller, false, now);
+    Run* const run = start_run(leg, frame, false, now);
     run->nested = true;
     start_here_or_elsewhere(run, frame, options, may_run_here, now);
     return;
@@ -135,10 +135,14 @@ void jump_leg(Leg* leg, ExecFrame* frame, const WaitOptions& options, bool may_r
       release_turn(bus);
       return;
     }
-    Run* const run = start_run(leg, caller, true, now);
+    Run* const run = start_run(leg, frame, true, now);
     run->holds_turn = true;
     run->in_ticket_order = at_cursor;
-    if (global) run->holds_global = try_global_for_jump(bus);
+    if (global) {
+      run->holds_global = try_global_for_jump(bus, true);
+    } else if (bus->global_granted) {
+      give_back_grant(bus);
+    }
     start_here_or_elsewhere(run, frame, options, may_run_here, now);
     return;
   }
@@ -150,17 +154,18 @@ void jump_leg(Leg* leg, ExecFrame* frame, const WaitOptions& options, bool may_r
     resume_bus(bus);
     return;
   }
-  Run* const run = start_run(leg, caller, false, now);
+  Run* const run = start_run(leg, frame, false, now);
   run->pauses = true;
-  if (global) run->holds_global = try_global_for_jump(bus);
+  if (global) run->holds_global = try_global_for_jump(bus, false);
   start_here_or_elsewhere(run, frame, options, may_run_here, now);
 }
 
-/// A handler that the calling one emitted, with the run that emitted it: the awaiting makes it a blocking child.
+/// A child that the calling handler emitted and whose parent is that handler's event: awaiting it makes it a blocking one
+/// (H-LIN-10).
 bool emitted_by_caller(const Record* record, const ExecFrame* frame) noexcept {
   if (frame == nullptr) return false;
   const RareData* const rare = record->rare.load(std::memory_order_acquire);
-  return rare != nullptr && rare->emitter_run == frame->result;
+  return rare != nullptr && rare->emitter_run == frame->result && rare->parent_id == event_id_of(frame->record);
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ void Reclaimer::unpin(Pin pin) noexcept {
   if (pins_[pin].fetch_sub(1, std::memory_order_seq_cst) == 1 && has_retired()) collect();
 }
 
+bool Reclaimer::quiet() const noexcept {
+  return pins_[0].load(std::memory_order_seq_cst) == 0 && pins_[1].load(std::memory_order_seq_cst) == 0 &&
+         !turn_is_held(bus_);
+}
+
 void Reclaimer::retire(Item item) {
   const std::lock_guard lock(mutex_);
   current_.push_back(item);

@@ -44,6 +44,9 @@ class Reclaimer {
   void retire(Item item);
   /// Destroys what can be; outside any lock, since it runs destructors of user values.
   void collect() noexcept;
+  /// Whether no run that could have read the registry at an older version than the caller has just made (seq_cst) is
+  /// reading it still: the pairs (pins, version) and (turn, version).
+  bool quiet() const noexcept;
   bool has_retired() const noexcept { return retired_.load(std::memory_order_seq_cst); }
 
  private:

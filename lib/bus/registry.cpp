@@ -5,6 +5,7 @@
 #include "event/log.hpp"
 #include "event/names.hpp"
 #include "event/text_forms.hpp"
+#include "event/thread_state.hpp"
 
 #include <abxbus/error.hpp>
 #include <abxbus/handler_id.hpp>
@@ -59,13 +60,62 @@ void release_entry(Entry* entry) noexcept {
 
 namespace {
 
-void drop_callable(void* object) noexcept {
-  auto* const entry = static_cast<Entry*>(object);
-  entry->callable.reset();
-  release_entry(entry);
+/// References of one entry that this thread owes. Flushed when another entry comes, at 256, and when the thread ends.
+struct OwedReleases {
+  Entry* entry;
+  std::uint32_t count;
+};
+ABXBUS_TLS OwedReleases owed{nullptr, 0};
+
+void pay_owed() noexcept {
+  Entry* const entry = std::exchange(owed.entry, nullptr);
+  const std::uint32_t count = std::exchange(owed.count, 0);
+  if (entry != nullptr && entry->refs.fetch_sub(count, std::memory_order_acq_rel) == count) delete entry;
 }
-void drop_array(void* object) noexcept { delete[] static_cast<Entry**>(object); }
+
+/// Pays when the thread ends.
+struct PayAtExit {
+  ~PayAtExit() { pay_owed(); }
+};
+
+}  // namespace
+
+void release_entry_later(Entry* entry) noexcept {
+  if (owed.entry == entry && owed.count < 256) [[likely]] {
+    ++owed.count;
+    return;
+  }
+  pay_owed();
+  thread_local PayAtExit at_exit;
+  static_cast<void>(at_exit);
+  owed = {entry, 1};
+}
+
+namespace {
+
+/// The registry's reference, once no array that a reader could walk names the entry.
+void drop_entry(void* object) noexcept { release_entry(static_cast<Entry*>(object)); }
+/// The callable, and the reference that this comes with.
+void drop_callable(void* object) noexcept {
+  static_cast<Entry*>(object)->callable.reset();
+  drop_entry(object);
+}
 void drop_bytes(void* object) noexcept { ::operator delete(object); }
+
+EntryArray* make_array(std::uint32_t capacity) {
+  return ::new (::operator new(sizeof(EntryArray) + capacity * sizeof(Entry*))) EntryArray{capacity, 0};
+}
+
+struct Entries {
+  Entry** entries = nullptr;
+  std::uint32_t length = 0;
+};
+/// Registry mutex held.
+Entries entries_of(const KeyList* list) noexcept {
+  EntryArray* const array = list->array.load(std::memory_order_relaxed);
+  if (array == nullptr) return {};
+  return {array->places(), array->length.load(std::memory_order_relaxed)};
+}
 
 }  // namespace
 
@@ -74,11 +124,10 @@ void drop_bytes(void* object) noexcept { ::operator delete(object); }
 Registry::~Registry() {
   KeyList* list = first_;
   while (list != nullptr) {
-    Entry** const entries = list->entries.load(std::memory_order_relaxed);
-    const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+    const auto [entries, length] = entries_of(list);
     for (std::uint32_t i = 0; i < length; ++i)
-      if (entries[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX) drop_callable(entries[i]);
-    delete[] entries;
+      drop_callable(entries[i]);
+    drop_bytes(list->array.load(std::memory_order_relaxed));
     delete std::exchange(list, list->next);
   }
   ::operator delete(table_.load(std::memory_order_relaxed));
@@ -107,9 +156,9 @@ void Registry::insert_into_table(KeyList* list) {
     for (std::size_t i = 0; i < size; ++i) ::new (&bigger->slots[i]) std::atomic<KeyList*>(nullptr);
     for (KeyList* each = first_; each != nullptr; each = each->next)
       if (each != list && each->key->name != "*") put(bigger, each);
-    if (table != nullptr) bus_.reclaimer.retire({&drop_bytes, table});
     put(bigger, list);
     table_.store(bigger, std::memory_order_release);
+    if (table != nullptr) bus_.reclaimer.retire({&drop_bytes, table});
     return;
   }
   put(table, list);
@@ -134,16 +183,19 @@ KeyList* Registry::list_for(const TypeKey* key) {
   return list;
 }
 
-void Registry::grow(KeyList* list) {
-  const std::uint32_t length = list->length.load(std::memory_order_relaxed);
-  if (length < list->capacity) return;
-  const std::uint32_t capacity = list->capacity == 0 ? 4 : list->capacity * 2;
-  auto** const bigger = new Entry*[capacity];
-  Entry** const before = list->entries.load(std::memory_order_relaxed);
-  std::copy_n(before, length, bigger);
-  list->entries.store(bigger, std::memory_order_release);
-  list->capacity = capacity;
-  if (before != nullptr) bus_.reclaimer.retire({&drop_array, before});
+void Registry::append(KeyList* list, Entry* entry) {
+  EntryArray* array = list->array.load(std::memory_order_relaxed);
+  const std::uint32_t length = array == nullptr ? 0 : array->length.load(std::memory_order_relaxed);
+  if (array == nullptr || length == array->capacity) {
+    EntryArray* const bigger = make_array(array == nullptr ? 4 : array->capacity * 2);
+    if (array != nullptr) std::copy_n(array->places(), length, bigger->places());
+    bigger->length.store(length, std::memory_order_relaxed);
+    list->array.store(bigger, std::memory_order_release);
+    if (array != nullptr) bus_.reclaimer.retire({&drop_bytes, array});
+    array = bigger;
+  }
+  store_entry(array->places(), length, entry);
+  array->length.store(length + 1, std::memory_order_release);
 }
 
 /// Copies the live entries into a new array when more than half (and more than 16) are dead. Nothing visible at the
@@ -151,34 +203,52 @@ void Registry::grow(KeyList* list) {
 void Registry::compact(KeyList* list) {
   const std::uint32_t live = list->live.load(std::memory_order_relaxed);
   if (list->dead <= live + 16) return;
-  const std::uint32_t length = list->length.load(std::memory_order_relaxed);
-  Entry** const before = list->entries.load(std::memory_order_relaxed);
+  const auto [entries, length] = entries_of(list);
   const std::uint32_t capacity = std::max<std::uint32_t>(4, live * 2);
-  auto** const smaller = new Entry*[capacity];
+  EntryArray* const smaller = make_array(capacity);
   std::uint32_t kept = 0;
-  for (std::uint32_t i = 0; i < length; ++i)
-    if (before[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX) smaller[kept++] = before[i];
-  // Length and array are two words: a version change between them makes every reader that straddled it look again.
-  bump();
-  list->length.store(0, std::memory_order_release);
-  list->entries.store(smaller, std::memory_order_release);
-  list->length.store(kept, std::memory_order_release);
-  list->capacity = capacity;
+  for (std::uint32_t i = 0; i < length; ++i) {
+    if (entries[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX) smaller->places()[kept++] = entries[i];
+  }
+  smaller->length.store(kept, std::memory_order_relaxed);
   list->dead = 0;
-  bus_.reclaimer.retire({&drop_array, before});
-  bump();
+  EntryArray* const before = list->array.exchange(smaller, std::memory_order_acq_rel);
+  // Only now that nobody can come to them any more.
+  for (std::uint32_t i = 0; i < length; ++i)
+    if (entries[i]->del_version.load(std::memory_order_relaxed) != UINT64_MAX)
+      bus_.reclaimer.retire({&drop_entry, entries[i]});
+  bus_.reclaimer.retire({&drop_bytes, before});
+}
+
+/// `after` takes the place of `before` in the order: behind it, and visible from the version on at which the other is dead.
+void Registry::replace(KeyList* list, Entry* before, Entry* after) {
+  const auto [entries, length] = entries_of(list);
+  EntryArray* const copy = make_array(std::max(list->array.load(std::memory_order_relaxed)->capacity, length + 1));
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < length; ++i) {
+    copy->places()[kept++] = entries[i];
+    if (entries[i] == before) copy->places()[kept++] = after;
+  }
+  copy->length.store(kept, std::memory_order_relaxed);
+  before->del_version.store(after->add_version, std::memory_order_release);
+  before->list = nullptr;
+  ++list->dead;
+  bus_.reclaimer.retire({&drop_bytes, list->array.exchange(copy, std::memory_order_acq_rel)});
+  bump();  // before the callable is given up: nobody who begins later may find it visible
+  retain_entry(before);
+  bus_.reclaimer.retire({&drop_callable, before});
 }
 
 Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn_on_duplicate) {
   bool duplicate = false;
   Entry* entry = owned.get();
-  Callable replaced;  // destroyed outside the mutex
   {
     const std::lock_guard lock(mutex_);
+    // A destroy marks the bus before it clears under this mutex: no registration slips in behind it.
+    require_live(&bus_, "on");
     KeyList* const list = list_for(key);
     const std::uint32_t live = list->live.load(std::memory_order_relaxed);
-    Entry** const entries = list->entries.load(std::memory_order_relaxed);
-    const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+    const auto [entries, length] = entries_of(list);
     if (warn_on_duplicate && !entry->name.empty() && live >= 1 && live <= 256) {
       for (std::uint32_t i = 0; i < length && !duplicate; ++i)
         duplicate = entries[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX && entries[i]->name == entry->name;
@@ -198,31 +268,16 @@ Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn
     owned.release();
     if (same != nullptr) {
       // In place: same position, a new entry object; the old one keeps serving runs that have it.
-      for (std::uint32_t i = 0; i < length; ++i) {
-        if (entries[i] != same) continue;
-        entry->number = same->number;
-        auto** const copy = new Entry*[list->capacity];
-        std::copy_n(entries, length, copy);
-        copy[i] = entry;
-        bump();
-        same->del_version.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-        entry->add_version = version_.load(std::memory_order_relaxed) + 1;
-        list->entries.store(copy, std::memory_order_release);
-        bus_.reclaimer.retire({&drop_array, entries});
-        break;
-      }
-      ids_.erase(entry->explicit_id);
-      same->list = nullptr;
-      bus_.reclaimer.retire({&drop_callable, same});
+      entry->number = same->number;
+      ids_.erase(same->explicit_id.empty() ? std::string_view(same->indexed_id) : std::string_view(same->explicit_id));
+      replace(list, same, entry);
     } else {
-      grow(list);
-      store_entry(list->entries.load(std::memory_order_relaxed), length, entry);
-      list->length.store(length + 1, std::memory_order_release);
+      append(list, entry);
       list->live.store(live + 1, std::memory_order_relaxed);
       count_.fetch_add(1, std::memory_order_relaxed);
     }
     if (!entry->explicit_id.empty()) ids_.emplace(entry->explicit_id, entry);
-    bump();
+    if (same == nullptr) bump();
   }
   if (bus_.reclaimer.has_retired()) bus_.reclaimer.collect();
   if (duplicate)
@@ -244,16 +299,23 @@ void Registry::delete_entry(Entry* entry) {
     ids_.erase(entry->indexed_id);
   }
   bump();
-  // Dead entries at the end are popped: a reader of the current version does not see them anyway.
-  std::uint32_t length = list->length.load(std::memory_order_relaxed);
-  Entry** const entries = list->entries.load(std::memory_order_relaxed);
-  while (length != 0 && entries[length - 1]->del_version.load(std::memory_order_relaxed) != UINT64_MAX) {
-    --length;
-    --list->dead;
+  // Dead entries at the end are popped while nobody reads: who begins now does not see them anyway. Others keep their
+  // place, and the registry's reference with it, since every reader looks at their versions.
+  EntryArray* const array = list->array.load(std::memory_order_relaxed);
+  std::uint32_t length = array->length.load(std::memory_order_relaxed);
+  if (array->places()[length - 1] != entry || !bus_.reclaimer.quiet()) {
+    retain_entry(entry);
+    bus_.reclaimer.retire({&drop_callable, entry});
+    compact(list);
+    return;
   }
-  list->length.store(length, std::memory_order_release);
-  compact(list);
+  const std::uint32_t before = length;
+  while (length != 0 && array->places()[length - 1]->del_version.load(std::memory_order_relaxed) != UINT64_MAX) --length;
+  array->length.store(length, std::memory_order_release);
+  // Only now that nobody can come to them any more.
   bus_.reclaimer.retire({&drop_callable, entry});
+  for (std::uint32_t i = length; i + 1 < before; ++i) bus_.reclaimer.retire({&drop_entry, array->places()[i]});
+  list->dead -= before - length;
 }
 
 void Registry::finish_removal(std::unique_lock<std::mutex>& lock) {
@@ -274,8 +336,7 @@ Entry* Registry::lookup_id(std::string_view id) {
   if (const auto found = ids_.find(id); found != ids_.end()) return found->second;
   if (id.size() != 36 || id[14] != '5') return nullptr;  // not of the form of a generated one
   for (KeyList* list = first_; list != nullptr; list = list->next) {
-    Entry** const entries = list->entries.load(std::memory_order_relaxed);
-    const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+    const auto [entries, length] = entries_of(list);
     for (std::uint32_t i = 0; i < length; ++i) {
       Entry* const entry = entries[i];
       if (entry->list == nullptr || !entry->explicit_id.empty() || !entry->indexed_id.empty()) continue;
@@ -301,8 +362,7 @@ void Registry::remove_identity(const TypeKey* key, const void* identity) {
   KeyList* const list = key->name == "*" ? wildcard() : find(key);
   if (list == nullptr) return;
   std::vector<Entry*> matching;
-  Entry** const entries = list->entries.load(std::memory_order_relaxed);
-  const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+  const auto [entries, length] = entries_of(list);
   for (std::uint32_t i = 0; i < length; ++i)
     if (entries[i]->list != nullptr && entries[i]->callable.identity() == identity) matching.push_back(entries[i]);
   for (Entry* each : matching) delete_entry(each);
@@ -314,8 +374,7 @@ void Registry::remove_key(const TypeKey* key) {
   KeyList* const list = key->name == "*" ? wildcard() : find(key);
   if (list == nullptr) return;
   std::vector<Entry*> all_of_key;
-  Entry** const entries = list->entries.load(std::memory_order_relaxed);
-  const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+  const auto [entries, length] = entries_of(list);
   for (std::uint32_t i = 0; i < length; ++i)
     if (entries[i]->list != nullptr) all_of_key.push_back(entries[i]);
   for (auto each = all_of_key.rbegin(); each != all_of_key.rend(); ++each) delete_entry(*each);
@@ -326,8 +385,7 @@ void Registry::clear() {
   std::unique_lock lock(mutex_);
   for (KeyList* list = first_; list != nullptr; list = list->next) {
     std::vector<Entry*> entries_of_list;
-    Entry** const entries = list->entries.load(std::memory_order_relaxed);
-    const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+    const auto [entries, length] = entries_of(list);
     for (std::uint32_t i = 0; i < length; ++i)
       if (entries[i]->list != nullptr) entries_of_list.push_back(entries[i]);
     for (auto each = entries_of_list.rbegin(); each != entries_of_list.rend(); ++each) delete_entry(*each);
@@ -341,8 +399,7 @@ std::vector<Entry*> Registry::all() {
   std::vector<Entry*> result;
   const std::lock_guard lock(mutex_);
   for (KeyList* list = first_; list != nullptr; list = list->next) {
-    Entry** const entries = list->entries.load(std::memory_order_relaxed);
-    const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+    const auto [entries, length] = entries_of(list);
     for (std::uint32_t i = 0; i < length; ++i) {
       if (entries[i]->list == nullptr) continue;
       retain_entry(entries[i]);
@@ -366,8 +423,7 @@ std::vector<std::pair<std::string, std::vector<Entry*>>> Registry::by_key() {
     const std::lock_guard lock(mutex_);
     for (KeyList* list = first_; list != nullptr; list = list->next) {
       std::vector<Entry*> of_key;
-      Entry** const entries = list->entries.load(std::memory_order_relaxed);
-      const std::uint32_t length = list->length.load(std::memory_order_relaxed);
+      const auto [entries, length] = entries_of(list);
       for (std::uint32_t i = 0; i < length; ++i) {
         if (entries[i]->list == nullptr) continue;
         retain_entry(entries[i]);

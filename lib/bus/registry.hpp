@@ -18,31 +18,41 @@
 ///
 /// Purpose: O(1) amortised `on` and `off` at any number of handlers; dispatch takes no lock. Entries are appended to an
 /// array a key and carry the versions between which they are visible, so a snapshot is one version: immutable without
-/// a copy. Dead entries at the end are popped, the array is compacted when more than half of it (and more than 16) is
-/// dead.
+/// a copy. Dead entries at the end are popped while nobody reads; an array of which more than half (and more than 16) is
+/// dead is replaced by a smaller one.
 ///
-/// Snapshot protocol: v = version (acquire); read the list's array and length (acquire); read the version again; equal
-/// -> the entries with add <= v < del are the snapshot. A writer changes arrays so that nothing visible at the current
-/// version changes, and raises the version last (release). So a reader that sees one version twice saw one state.
+/// Snapshot protocol: v = version; read the list's array and its length (acquire); read the version again; equal -> the
+/// entries with add <= v < del are the snapshot. A writer changes arrays so that nothing visible at the current version
+/// changes, and raises the version last (seq_cst). A reader may walk its array at leisure afterwards: a place below a
+/// length that it can have read is written again only when no reader of an older version is about (Reclaimer::quiet).
+/// An array drops only entries that are dead at the version at which it is published; a reader of an older version that
+/// meets it sees the version moved.
 /// Threads: `on`/`off` any, under the registry mutex (no user code inside: callables and strings of removed entries are
 /// destroyed outside); snapshots by whoever is protected by the reclaimer (a pin, or the bus's turn).
 namespace abxbus::detail {
 
-/// Visible handlers of one key at one version.
+/// Entries of one key in registration order, the places behind the header.
+struct EntryArray {
+  std::uint32_t capacity;
+  /// Places in use. Release by the writer after the place was written, acquire by readers.
+  std::atomic<std::uint32_t> length;
+  Entry** places() noexcept { return reinterpret_cast<Entry**>(this + 1); }
+};
+static_assert(sizeof(EntryArray) % alignof(Entry*) == 0);
+
+/// Handlers of one key.
 struct KeyList {
   const TypeKey* key = nullptr;
-  /// `capacity` pointers in registration order; replaced by a bigger or compacted copy (release).
-  std::atomic<Entry**> entries{nullptr};
-  std::atomic<std::uint32_t> length{0};
+  /// Null before the first entry; replaced by a bigger or smaller copy (release).
+  std::atomic<EntryArray*> array{nullptr};
   /// Entries not deleted at the current version; registry mutex for writing, relaxed hint for readers.
   std::atomic<std::uint32_t> live{0};
-  std::uint32_t capacity = 0;  ///< registry mutex
-  std::uint32_t dead = 0;      ///< registry mutex
-  KeyList* next = nullptr;     ///< registration order of keys, constant after publication
+  std::uint32_t dead = 0;   ///< in the array; registry mutex
+  KeyList* next = nullptr;  ///< registration order of keys, constant after publication
 };
 
-/// An element of a list's array. A place freed by popping a dead entry is written again while readers of older lengths
-/// may read it, so both sides are atomic; the release makes the new entry's fields visible to who meets it.
+/// A place of an array. One that was freed by popping a dead entry is written again while a reader may look at it, to whom
+/// neither entry is visible; so both sides are atomic, and the release makes the new entry's fields visible.
 inline Entry* load_entry(Entry** entries, std::uint32_t index) noexcept {
   return std::atomic_ref<Entry*>(entries[index]).load(std::memory_order_acquire);
 }
@@ -66,7 +76,7 @@ class Registry {
   void remove_key(const TypeKey* key);
   void clear();
 
-  std::uint64_t version() const noexcept { return version_.load(std::memory_order_acquire); }
+  std::uint64_t version() const noexcept { return version_.load(std::memory_order_seq_cst); }
 
   /// List of a key, null: none ever. Protected readers only.
   KeyList* find(const TypeKey* key) const noexcept;
@@ -87,7 +97,8 @@ class Registry {
   void insert_into_table(KeyList* list);
   void delete_entry(Entry* entry);
   void compact(KeyList* list);
-  void grow(KeyList* list);
+  void append(KeyList* list, Entry* entry);
+  void replace(KeyList* list, Entry* before, Entry* after);
   Entry* lookup_id(std::string_view id);
   void bump() noexcept { version_.fetch_add(1, std::memory_order_seq_cst); }
   void finish_removal(std::unique_lock<std::mutex>& lock);

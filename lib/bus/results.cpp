@@ -49,12 +49,12 @@ EventResults accessor_results(RecordHead* head, bool first, bool wait, const std
   const char* const operation = first ? "event_result" : "event_results_list";
   if (!record->completed()) {
     if (wait || !record->accepted()) {
-      if (!check_waitable(record, operation) &&
-          (record->flags.load(std::memory_order_acquire) & flag_first_seen) == 0) {
+      const bool over = check_waitable(record, operation);
+      mark_awaited(record);
+      if (!over && (record->flags.load(std::memory_order_acquire) & flag_first_seen) == 0) {
         WaitOptions options;
         options.first_result = first;
         options.stop_token = stop;
-        mark_awaited(record);
         if (stop.stop_requested()) throw OperationCancelled("the wait was stopped");
         if (record->started_at.load(std::memory_order_acquire) == 0) {
           jump(record, options, true);
@@ -182,7 +182,8 @@ json::value EventResult::raw_value() const {
 std::optional<BaseEvent> EventResult::event_value() const {
   const Value* const value = settled();
   if (value == nullptr || !value->is(ValueKind::event)) return std::nullopt;
-  return *value->get_if<BaseEvent>();
+  const auto* const other = value->get_if<BaseEvent>();
+  return other != nullptr ? *other : BaseEvent(record_);  // else the event itself (settle.cpp)
 }
 std::optional<Seconds> EventResult::timeout() const noexcept {
   const std::uint32_t stored = run_->timeout_us.load(std::memory_order_relaxed);

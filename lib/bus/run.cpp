@@ -53,8 +53,10 @@ Snapshot take_snapshot(BusCore* bus, const TypeKey* key) noexcept {
     KeyList* const lists[2] = {bus->registry.find(key), bus->registry.wildcard()};
     for (int i = 0; i < 2; ++i) {
       if (lists[i] == nullptr) continue;
-      snapshot.parts[i].length = lists[i]->length.load(std::memory_order_acquire);
-      snapshot.parts[i].entries = lists[i]->entries.load(std::memory_order_acquire);
+      EntryArray* const array = lists[i]->array.load(std::memory_order_acquire);
+      if (array == nullptr) continue;
+      snapshot.parts[i].length = array->length.load(std::memory_order_acquire);
+      snapshot.parts[i].entries = array->places();
     }
     if (bus->registry.version() == snapshot.version) break;
   }
@@ -104,7 +106,7 @@ void return_credits(BusCore* bus) noexcept {
   if (credits != 0) release_entry(entry);
 }
 
-Run* start_run(Leg* leg, Run* caller, bool turn_protects, std::int64_t now) noexcept {
+Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64_t now) noexcept {
   BusCore* const bus = leg->bus;
   Record* const record = leg->record;
   auto* const run = ::new (allocate(sizeof(Run))) Run;
@@ -112,10 +114,12 @@ Run* start_run(Leg* leg, Run* caller, bool turn_protects, std::int64_t now) noex
   run->leg = leg;
   run->bus = bus;
   if (caller != nullptr) {
-    retain_run(caller);
-    run->caller = caller;
-    run->depth = caller->depth + 1;
-    run->chain_deadline_near = caller->chain_deadline_near;
+    retain_run(caller->run);
+    run->caller = caller->run;
+    run->caller_slot = caller->slot;
+    run->caller_running = caller->running;
+    run->depth = caller->run->depth + 1;
+    run->chain_deadline_near = caller->run->chain_deadline_near;
   }
   if (!turn_protects) {
     run->pin = bus->reclaimer.pin();
@@ -234,7 +238,7 @@ void finish_run(Run* run, bool keep_turn) noexcept {
   // Completions in ticket order are what lets one emit evict one event; anything else ends that.
   const bool last = record->holds.load(std::memory_order_acquire) == 1;
   if ((!run->in_ticket_order || !last) && bus->in_order.load(std::memory_order_relaxed))
-    bus->in_order.store(false, std::memory_order_relaxed);
+    bus->log.leave_ticket_order(bus->in_order);
   if (!last && run->count == 1) result_settled(record, usable(run->results[0]));
   release_hold(record, run->finished_at);
   // The record may be gone from here on.

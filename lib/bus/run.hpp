@@ -36,6 +36,8 @@ struct Run : Job {
   std::int64_t event_deadline = INT64_MAX;
   std::int64_t event_slow_at = INT64_MAX;
   Run* caller = nullptr;            ///< chain: the run whose handler's now() started this one (counted)
+  const ExecSlot* caller_slot = nullptr;  ///< that handler: its slot, and the slot's word while it runs
+  std::uint64_t caller_running = 0;
   std::atomic<std::uint32_t> refs{1};
   std::uint32_t depth = 0;          ///< inline nesting
   bool holds_turn = false;          ///< this run holds the bus's turn
@@ -76,6 +78,7 @@ struct ExecFrame {
   ExecFrame* outer = nullptr;  ///< frame of the same thread below this one
   std::uint32_t thread_depth = 0;
   bool is_coroutine = false;
+  bool is_notice = false;  ///< stands for a handler that was cut short while its stop callbacks are called elsewhere
 
   /// The result has become terminal while the code still executes.
   bool stale() const noexcept {
@@ -91,7 +94,7 @@ inline std::uint32_t frame_depth(const ExecFrame* frame) noexcept { return frame
 inline std::uint32_t stale_frames_of(const BusCore* bus) noexcept {
   std::uint32_t count = 0;
   for (const ExecFrame* frame = current_frame; frame != nullptr; frame = frame->outer)
-    if (frame->bus == bus && frame->stale()) ++count;
+    if (frame->bus == bus && !frame->is_notice && frame->stale()) ++count;
   return count;
 }
 
@@ -101,7 +104,8 @@ enum class Outcome : std::uint8_t {
 };
 
 /// Makes the run of a claimed leg: snapshot of the handlers, results pending, modes and deadlines resolved.
-Run* start_run(Leg* leg, Run* caller, bool turn_protects, std::int64_t now) noexcept;
+/// `caller`: the handler whose now() starts it, null for the drain and calls from outside.
+Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64_t now) noexcept;
 /// Takes the run's next steps until it is over or the baton goes elsewhere.
 /// `keep_turn`: the caller holds the run's turn and goes on with it when the run ends here.
 Outcome advance(Run* run, bool keep_turn) noexcept;

@@ -75,6 +75,10 @@ void publish_terminal(HandlerRun& result, RunStatus status, std::int64_t now) no
   result.status.store(status, std::memory_order_release);
 }
 
+/// A handler's result that is the very event it ran for (a forwarder's). Held by value it would keep its own event alive
+/// for ever.
+struct OwnEvent {};
+
 /// What a thrown error is recorded as: a TimeoutError that escaped becomes an EventHandlerTimeoutError (T-HND-6).
 std::exception_ptr normalised(Run* run, std::uint32_t index, std::exception_ptr error) {
   try {
@@ -136,7 +140,13 @@ std::string cut_text(Cut reason, bool was_running) {
 
 void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception_ptr error, Share* share) noexcept {
   HandlerRun& result = run->results[index];
-  if (!error && value.is(ValueKind::error)) error = *static_cast<const std::exception_ptr*>(value.object());
+  if (!error && value.is(ValueKind::error)) {
+    error = *static_cast<const std::exception_ptr*>(value.object());
+    // A payload that does not fit is recorded by the library itself.
+    if (log_enabled(LogLevel::warning) && error_type_name(error) != "EventHandlerPayloadSchemaError")
+      log(LogLevel::warning, "Event handler " + std::string(entry_name(*result.entry)) + "(" +
+                                 event_label_of(run->record) + ") returned an error instead of throwing it");
+  }
   if (error) [[unlikely]] {
     error = normalised(run, index, std::move(error));
     if (log_enabled(LogLevel::error))
@@ -148,7 +158,9 @@ void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception
     if (run->count > 1) result_settled(run->record, false);
     return;
   }
-  const bool counts = !value.empty() && !value.is(ValueKind::event);
+  const bool is_event = value.is(ValueKind::event);
+  const bool counts = !value.empty() && !is_event;
+  if (is_event && value.get_if<BaseEvent>()->record() == run->record) value = Value::make(OwnEvent{}, ValueKind::event);
   result.value = std::move(value);
   publish_terminal(result, RunStatus::completed, end_time(run, share));
   // The last result's waiters are released by the event's completion.
@@ -225,14 +237,40 @@ void count_abandoned(int change) noexcept {
 
 namespace {
 
+/// Calls the stop callbacks of a handler run that was cut short, in its context: what they do counts as done by a
+/// handler whose result is terminal, so their emits are dropped and their waits throw (T-CAN-5, T-LATE-2). Gives up the
+/// reference on `extra`. The caller holds run and record.
+void request_stop(ExecExtra* extra, Run* run, HandlerRun* result) noexcept {
+  // Never RUNNING, so the frame is stale; not in the pool, so nobody takes it.
+  ExecSlot slot;
+  slot.extra.store(extra, std::memory_order_relaxed);
+  ExecFrame frame;
+  frame.run = run;
+  frame.record = run->record;
+  frame.bus = run->bus;
+  frame.result = result;
+  frame.slot = &slot;
+  frame.running = slot_running;
+  frame.is_notice = true;
+  frame.outer = current_frame;
+  frame.thread_depth = frame_depth(current_frame);
+  current_frame = &frame;
+  extra->stop.request_stop();
+  current_frame = frame.outer;
+  release_extra(extra);
+}
+
 struct StopJob : Job {
   ExecExtra* extra = nullptr;
+  Run* run_of = nullptr;
+  HandlerRun* result = nullptr;
+  RecordPtr keep;
 };
 
 void run_stop_job(Job* job) noexcept {
   auto* const stop = static_cast<StopJob*>(job);
-  stop->extra->stop.request_stop();
-  release_extra(stop->extra);
+  request_stop(stop->extra, stop->run_of, stop->result);
+  release_run(stop->run_of);
   delete stop;
 }
 
@@ -242,7 +280,7 @@ struct LogJob : Job {
 
 }  // namespace
 
-void release_executor(ExecSlot& slot, Run* run, bool may_call_out) noexcept {
+void release_executor(ExecSlot& slot, Run* run, std::uint32_t index, bool may_call_out) noexcept {
   BusCore* const bus = run->bus;
   retain_run(run);
   retain(run->record);
@@ -254,53 +292,84 @@ void release_executor(ExecSlot& slot, Run* run, bool may_call_out) noexcept {
   WorkerPool* const pool = bus->pool;
   mark_settled(slot);
   if (extra == nullptr) return;
+  HandlerRun* const result = &run->results[index];
   if (may_call_out) {
-    extra->stop.request_stop();
-    release_extra(extra);
+    request_stop(extra, run, result);
     return;
   }
   auto* const job = new StopJob;
   job->run = &run_stop_job;
   job->extra = extra;
+  job->run_of = run;
+  job->result = result;
+  retain_run(run);
+  job->keep = RecordPtr::share(run->record);
   pool->submit(job);
 }
 
-void continue_after_taking(Run* run, std::uint32_t index, Share* share) noexcept {
+void continue_after_taking(Run* run, std::uint32_t uncounted) noexcept {
   if (run->parallel) {
-    const std::uint32_t counted = share == nullptr ? 0 : share->settled.load(std::memory_order_relaxed);
-    count_settled(run, counted + 1);
+    count_settled(run, uncounted + 1);
     return;
   }
-  static_cast<void>(index);
   advance(run, false);
 }
 
 namespace {
 
-bool on_chain(const ExecFrame* frame, const ExecSlot& slot) noexcept {
-  for (; frame != nullptr; frame = frame->outer)
+/// Whether the handler that runs in the slot is on the calling chain: below on this thread's stack, or one whose now()
+/// started a run on the chain (which another thread or a suspended coroutine may hold). `word`: the slot's.
+bool on_chain(const ExecFrame* frame, const ExecSlot& slot, std::uint64_t word) noexcept {
+  for (; frame != nullptr; frame = frame->outer) {
     if (frame->slot == &slot) return true;
+    for (const Run* run = frame->run; run != nullptr; run = run->caller)
+      if (run->caller_slot == &slot && run->caller_running == (word & ~slot_pin)) return true;
+  }
   return false;
+}
+
+/// What the executor of a taken slot has settled of a parallel run and not subtracted. Before it may leave: its share may
+/// be on its stack.
+std::uint32_t uncounted_of(const ExecSlot& slot) noexcept {
+  const Share* const share = slot.share.load(std::memory_order_relaxed);
+  return share == nullptr ? 0 : share->settled.load(std::memory_order_relaxed);
+}
+
+/// Takes every running slot that is not on the calling chain and of which `wanted` says yes; the word that was read before
+/// decides that what `wanted` saw is what is taken.
+template <class F>
+void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
+  slot_pool().for_each([&](ExecSlot& slot) {
+    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
+    if ((word & slot_state_mask) != slot_running || !wanted(slot)) return;
+    if (on_chain(spare, slot, word)) return;
+    if (!try_take(slot, word)) return;
+    ABXBUS_HOOK(taken);
+    Run* const run = slot.run.load(std::memory_order_relaxed);
+    const std::uint32_t index = slot.index.load(std::memory_order_relaxed);
+    // As in settle_after_deadline: the bus has to last until what the run held has been passed on.
+    BusCore* const bus = run->bus;
+    retain_core(bus);
+    settle_cut(run, index, reason, true);
+    retain_run(run);
+    const std::uint32_t uncounted = uncounted_of(slot);
+    release_executor(slot, run, index, false);
+    continue_after_taking(run, uncounted);
+    release_run(run);
+    release_core(bus);
+  });
 }
 
 }  // namespace
 
 void take_running(Leg* leg, Cut reason, const ExecFrame* spare) noexcept {
-  slot_pool().for_each([&](ExecSlot& slot) {
-    const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
-    if ((word & slot_state_mask) != slot_running || slot.leg.load(std::memory_order_relaxed) != leg) return;
-    if (on_chain(spare, slot)) return;
-    if (!try_take(slot, word)) return;
-    ABXBUS_HOOK(taken);
-    Run* const run = slot.run.load(std::memory_order_relaxed);
-    const std::uint32_t index = slot.index.load(std::memory_order_relaxed);
-    Share* const share = slot.share.load(std::memory_order_relaxed);
-    settle_cut(run, index, reason, true);
-    retain_run(run);
-    release_executor(slot, run, false);
-    continue_after_taking(run, index, share);
-    release_run(run);
-  });
+  take_slots(reason, spare,
+             [leg](const ExecSlot& slot) { return slot.leg.load(std::memory_order_relaxed) == leg; });
+}
+
+void take_running_on(const BusCore* bus, Cut reason, const ExecFrame* spare) noexcept {
+  take_slots(reason, spare,
+             [bus](const ExecSlot& slot) { return slot.bus.load(std::memory_order_relaxed) == bus; });
 }
 
 // -- called by the watchdog -----------------------------------------------------------------------------------------------
@@ -312,8 +381,10 @@ void settle_after_deadline(Job* job) noexcept {
   ExecSlot& slot = *static_cast<ExecSlot::SettleJob*>(job)->slot;
   Run* const run = slot.run.load(std::memory_order_relaxed);
   const std::uint32_t index = slot.index.load(std::memory_order_relaxed);
-  Share* const share = slot.share.load(std::memory_order_relaxed);
   const bool whole_event = slot.event_deadline.load(std::memory_order_relaxed);
+  // The event may be over, and the bus's owner gone, before this thread has passed on what the run held.
+  BusCore* const bus = run->bus;
+  retain_core(bus);
   retain_run(run);
   if (whole_event) {
     begin_cut(run->leg, Cut::event_timeout);
@@ -321,13 +392,15 @@ void settle_after_deadline(Job* job) noexcept {
   } else {
     settle_handler_timeout(run, index);
   }
-  release_executor(slot, run, true);
+  const std::uint32_t uncounted = uncounted_of(slot);
+  release_executor(slot, run, index, true);
   if (run->parallel && whole_event) {
     take_running(run->leg, Cut::event_timeout, nullptr);
     participate(run);  // cancels what has not started
   }
-  continue_after_taking(run, index, share);
+  continue_after_taking(run, uncounted);
   release_run(run);
+  release_core(bus);
 }
 
 void run_log_job(Job* job) noexcept {

@@ -141,6 +141,7 @@ bool attend(BusCore* bus) noexcept {
   const std::lock_guard lock(bus->domain->arbiter);
   if (bus->pause != 0 || bus->closing) {
     bus->turn.store(make_word(bus->cursor, turn_free | turn_attention), std::memory_order_seq_cst);
+    put_off_grant(bus);
     return false;
   }
   const std::uint64_t held = make_word(bus->cursor, turn_held);
@@ -151,6 +152,7 @@ bool attend(BusCore* bus) noexcept {
 
 /// Frees the turn if nothing waits at the cursor; true when it is free (or given up), false when held with work.
 bool release_if_dry(BusCore* bus) noexcept {
+  if (bus->global_granted) give_back_grant(bus);  // its head went to a now()
   const std::uint64_t cursor = bus->cursor;
   if (!free_turn(bus)) {
     if (attend(bus)) return false;
@@ -208,13 +210,16 @@ void step_over(BusCore* bus, std::uint64_t ticket) noexcept {
   }
 }
 
-DrainLook look_at_drain(Job* job, std::uint64_t& memory) noexcept {
+DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept {
   BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
   const std::uint64_t word = bus->turn.load(std::memory_order_relaxed);
   if ((word & turn_attention) != 0) return DrainLook::stalled;  // among others a destroyed bus: let go of it
-  const std::uint64_t before = std::exchange(memory, word);
+  const std::uint64_t tail = bus->log.tail_word().load(std::memory_order_relaxed);
+  const std::uint64_t before = std::exchange(memory.turn, word);
+  const std::uint64_t tail_before = std::exchange(memory.tail, tail);
   if (owner(word) != turn_scheduled) return before == word ? DrainLook::nothing : DrainLook::progress;
-  return before == word ? DrainLook::stalled : DrainLook::progress;
+  if (before != word) return DrainLook::progress;
+  return tail_before == tail ? DrainLook::stalled : DrainLook::growing;
 }
 
 void drain(Job* job) noexcept {
@@ -228,6 +233,7 @@ void drain(Job* job) noexcept {
       word = bus->turn.load(std::memory_order_seq_cst);
       if (owner(word) != turn_scheduled || (word & turn_attention) == 0) continue;
       bus->turn.store(make_word(cursor_of(word), turn_free | turn_attention), std::memory_order_seq_cst);
+      put_off_grant(bus);
       attention_over(bus);
       break;
     }
@@ -276,6 +282,8 @@ void drain(Job* job) noexcept {
       // Changed while it was queued: put it back, marked, and come again the other way.
       slot->fetch_or(slot_odd, std::memory_order_seq_cst);
       slot->fetch_and(~slot_spent, std::memory_order_seq_cst);
+      // The walk of a destroy may have passed the slot meanwhile (Dekker destroyed, slot); the bit decides again.
+      if (bus->destroyed.load(std::memory_order_seq_cst) && claim_slot(*slot)) drop_leg(leg);
       continue;
     }
     if (global && mode != EventConcurrency::global_serial) {
@@ -296,7 +304,7 @@ void drain(Job* job) noexcept {
     run->in_ticket_order = true;
     retain_run(run);
     const Outcome outcome = advance(run, true);
-    now = run->finished_at;
+    if (outcome == Outcome::finished) now = run->finished_at;  // else it is the new baton holder's
     release_run(run);
     if (outcome == Outcome::left) break;
     if (--left <= 0 || now - quantum_start > quantum_ns) {
@@ -323,15 +331,9 @@ void attention_over(BusCore* bus) noexcept {
   if ((word & turn_attention) == 0 || owner(word) == turn_held) return;  // a holder clears it at its next step
   const std::uint64_t cursor = cursor_of(word);
   bus->turn.store(make_word(cursor, turn_free), std::memory_order_seq_cst);
-  // Same pair as every release: free first, then look at the slot.
-  bool work = false;
-  {
-    const ReaderGuard guard(bus->log);
-    LogSegment* const segment = bus->log.find(cursor);
-    work = segment != nullptr && segment->number == cursor / segment_slots &&
-           (segment->slots[cursor % segment_slots].load(std::memory_order_seq_cst) & ~slot_bits) != 0;
-  }
-  if (!work) return;
+  // Same pair as every release, with the ticket in place of the slot: free first, then look. A look at the slot would
+  // need a ReaderGuard, whose end may free events, and the arbiter is held here.
+  if (bus->log.issued() <= cursor) return;
   std::uint64_t expected = make_word(cursor, turn_free);
   if (bus->turn.compare_exchange_strong(expected, make_word(cursor, turn_scheduled), std::memory_order_seq_cst))
     submit_drain(bus);
@@ -343,9 +345,33 @@ void pause_bus(BusCore* bus) noexcept {
   set_attention(bus);
 }
 
+namespace {
+
+/// Whether the leg of a published ticket has been claimed. Not under the arbiter: the guard's end may free events.
+bool is_claimed(BusCore* bus, std::uint64_t ticket) noexcept {
+  const ReaderGuard guard(bus->log);
+  LogSegment* const segment = bus->log.find(ticket);
+  return segment == nullptr || segment->number != ticket / segment_slots ||
+         (segment->slots[ticket % segment_slots].load(std::memory_order_seq_cst) & slot_spent) != 0;
+}
+
+}  // namespace
+
 void resume_bus(BusCore* bus) noexcept {
-  const std::lock_guard lock(bus->domain->arbiter);
+  std::unique_lock lock(bus->domain->arbiter);
   --bus->pause;
+  if (bus->pause == 0 && bus->head_wait) {
+    // A head that was claimed meanwhile waits for the global lock no more: a drain looks at the one behind it, which may
+    // not need that lock at all.
+    const std::uint64_t head = cursor_of(bus->turn.load(std::memory_order_seq_cst));
+    lock.unlock();
+    const bool gone = is_claimed(bus, head);
+    lock.lock();
+    if (gone && bus->pause == 0 && bus->head_wait && cursor_of(bus->turn.load(std::memory_order_seq_cst)) == head) {
+      std::erase(bus->domain->global_waiters, bus);
+      bus->head_wait = false;
+    }
+  }
   if (bus->pause == 0) grant_global(bus->domain.get());
   attention_over(bus);
 }
@@ -364,10 +390,10 @@ bool acquire_global_for_head(BusCore* bus) noexcept {
     return true;
   }
   // The drain does not keep the turn while it waits; the leg stays queued, so now() may take it.
-  domain->global_waiters.push_back(bus);
-  retain_core(bus);
-  bus->head_wait = true;
   bus->turn.store(make_word(bus->cursor, turn_free | turn_attention), std::memory_order_seq_cst);
+  if (bus->closing) return false;
+  domain->global_waiters.push_back(bus);
+  bus->head_wait = true;
   grant_global(domain);
   return false;
 }
@@ -376,23 +402,40 @@ void grant_global(DomainState* domain) noexcept {
   while (domain->global_holder == nullptr) {
     // First in arrival order whose bus is ready; one made unready by a pause keeps its place.
     const auto ready = std::find_if(domain->global_waiters.begin(), domain->global_waiters.end(), [](BusCore* each) {
-      return each->closing || (each->pause == 0 && owner(each->turn.load(std::memory_order_seq_cst)) == turn_free);
+      return each->pause == 0 && owner(each->turn.load(std::memory_order_seq_cst)) == turn_free;
     });
     if (ready == domain->global_waiters.end()) return;
     BusCore* const bus = *ready;
     domain->global_waiters.erase(ready);
     bus->head_wait = false;
-    if (bus->closing) {
-      release_core(bus);
-      continue;
-    }
     domain->global_holder = bus;
     bus->global_granted = true;
     const std::uint64_t cursor = cursor_of(bus->turn.load(std::memory_order_seq_cst));
     bus->turn.store(make_word(cursor, turn_scheduled), std::memory_order_seq_cst);
     submit_drain(bus);
-    release_core(bus);
   }
+}
+
+void put_off_grant(BusCore* bus) noexcept {
+  if (!bus->global_granted) return;
+  bus->global_granted = false;
+  if (!bus->closing) {
+    bus->domain->global_waiters.push_front(bus);
+    bus->head_wait = true;
+  }
+  bus->domain->global_holder = nullptr;
+  grant_global(bus->domain.get());
+}
+
+void close_turn(BusCore* bus) noexcept {
+  DomainState* const domain = bus->domain.get();
+  const std::lock_guard lock(domain->arbiter);
+  bus->closing = true;
+  // The waiters' list holds no references: a bus leaves it before its owner can go.
+  std::erase(domain->global_waiters, bus);
+  bus->head_wait = false;
+  // A holder meets the mark and gives back what is reserved itself.
+  if (set_attention(bus) != turn_held) put_off_grant(bus);
 }
 
 void give_back_grant(BusCore* bus) noexcept {
@@ -404,9 +447,13 @@ void give_back_grant(BusCore* bus) noexcept {
   release_global(bus->domain.get());
 }
 
-bool try_global_for_jump(BusCore* bus) noexcept {
+bool try_global_for_jump(BusCore* bus, bool has_turn) noexcept {
   DomainState* const domain = bus->domain.get();
   const std::lock_guard lock(domain->arbiter);
+  if (has_turn && bus->global_granted) {  // reserved for the head, which is this event or comes after it
+    bus->global_granted = false;
+    return true;
+  }
   if (domain->global_holder != nullptr) return false;
   domain->global_holder = bus;
   return true;

@@ -32,7 +32,7 @@ bool try_take_turn(BusCore* bus) noexcept;
 void release_turn(BusCore* bus) noexcept;
 /// The drain job's body.
 void drain(Job* job) noexcept;
-DrainLook look_at_drain(Job* job, std::uint64_t& memory) noexcept;
+DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept;
 void submit_drain(BusCore* bus) noexcept;
 
 /// Under the arbiter: the word's cursor may be handed on; clears ATTN when no reason is left and wakes the bus.
@@ -47,13 +47,17 @@ void resume_bus(BusCore* bus) noexcept;
 /// The global lock. `acquire_global` is called by the turn's holder for the head: true = taken, false = queued, and
 /// the turn has been given up. `try_global_for_jump`: takes it if it is free.
 bool acquire_global_for_head(BusCore* bus) noexcept;
-bool try_global_for_jump(BusCore* bus) noexcept;
+bool try_global_for_jump(BusCore* bus, bool has_turn) noexcept;
 void release_global(DomainState* domain) noexcept;
 
 /// Under the arbiter: hands a free global lock to the first head that is ready.
 void grant_global(DomainState* domain) noexcept;
-/// The head for which the global lock was reserved is gone.
+/// The head for which the global lock was reserved is gone. The turn's holder.
 void give_back_grant(BusCore* bus) noexcept;
+/// Under the arbiter: the bus may not go on with its head now, so the reserved lock goes to another; it keeps its place.
+void put_off_grant(BusCore* bus) noexcept;
+/// The bus is being destroyed: its turn's holder is told, and it waits for the global lock no more.
+void close_turn(BusCore* bus) noexcept;
 
 /// Claims a leg through its slot: the one word that arbitrates between drain, lane, now() and destroy, in memory that
 /// stays valid until the cursors have passed it. The record may be looked at only by the winner (or under a reference).

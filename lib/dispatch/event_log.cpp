@@ -31,6 +31,7 @@ EventLog::~EventLog() {
   LogSegment* segment = first_.load(std::memory_order_acquire);
   while (segment != nullptr) free_segment(account_, std::exchange(segment, segment->next.load(std::memory_order_relaxed)));
   for (LogSegment* each : deferred_segments_) free_segment(account_, each);
+  while (kept_ != nullptr) free_segment(account_, std::exchange(kept_, kept_->kept));
 }
 
 LogSegment* EventLog::append(LogSegment* last) {
@@ -100,11 +101,12 @@ std::uint64_t EventLog::issued() const noexcept {
   return closed_at != not_closed ? closed_at : tail & ~log_closed;
 }
 
-std::atomic<std::uintptr_t>& EventLog::find_listed_slot(std::uint64_t ticket) noexcept {
+std::atomic<std::uintptr_t>* EventLog::find_listed_slot(std::uint64_t ticket) noexcept {
   const ReaderGuard guard(*this);
   LogSegment* const segment = find(ticket);
+  if (segment == nullptr || segment->number != ticket / segment_slots) return nullptr;
   evict_hint_.store(pack(segment), std::memory_order_release);
-  return segment->slots[ticket % segment_slots];
+  return &segment->slots[ticket % segment_slots];
 }
 
 LogSegment* EventLog::find(std::uint64_t ticket) noexcept {
@@ -128,23 +130,37 @@ void EventLog::passed(std::uint64_t number, bool lane) noexcept {
 }
 
 void EventLog::release_segments() noexcept {
-  std::unique_lock lock(trim_mutex_, std::try_to_lock);
-  if (!lock) return;  // whoever holds it calls again for the next segment
+  // One at a time and freed without the mutex: freeing may end values of the user's that were waiting for a reader.
+  while (LogSegment* const segment = unlink_oldest()) retire_segment(segment);
+}
+
+LogSegment* EventLog::unlink_oldest() noexcept {
+  const std::unique_lock lock(trim_mutex_, std::try_to_lock);
+  if (!lock) return nullptr;  // whoever holds it looks again
   for (;;) {
     LogSegment* const segment = first_.load(std::memory_order_acquire);
-    if (segment == nullptr) return;
+    if (segment == nullptr) return nullptr;
     std::uint64_t passed_number = drain_number_.load(std::memory_order_acquire);
     if (lane_used.load(std::memory_order_seq_cst))
       passed_number = std::min(passed_number, lane_number_.load(std::memory_order_acquire));
     LogSegment* const next = segment->next.load(std::memory_order_acquire);
-    if (segment->number >= passed_number || next == nullptr) return;
-    if (unpack(hint_.load(std::memory_order_acquire)) == segment) return;
+    if (segment->number >= passed_number || next == nullptr) return nullptr;
+    if (unpack(hint_.load(std::memory_order_acquire)) == segment) return nullptr;
     for (const auto& slot : segment->slots)
-      if ((slot.load(std::memory_order_acquire) & slot_unlisted) == 0) return;
+      if ((slot.load(std::memory_order_acquire) & slot_unlisted) == 0) return nullptr;
     next->previous.store(nullptr, std::memory_order_release);
     first_.store(next, std::memory_order_release);
-    retire_segment(segment);
+    if (segment->number >= kept_below_) return segment;
+    segment->kept = kept_;
+    kept_ = segment;
   }
+}
+
+void EventLog::leave_ticket_order(std::atomic<bool>& in_order) noexcept {
+  if (!in_order.load(std::memory_order_seq_cst)) return;
+  const std::lock_guard lock(trim_mutex_);
+  in_order.store(false, std::memory_order_seq_cst);
+  kept_below_ = std::max(kept_below_, issued() / segment_slots + 1);
 }
 
 void EventLog::retire_segment(LogSegment* segment) noexcept {
@@ -202,9 +218,10 @@ void EventLog::leave_reader() noexcept {
     legs.swap(deferred_legs_);
     segments.swap(deferred_segments_);
   }
+  for (LogSegment* segment : segments) free_segment(account_, segment);
+  // The last event of a bus that is gone takes the bus along: nothing of it may be touched after these.
   for (Leg* leg : legs) dispose_leg(leg, leg_evicted);
   for (Record* record : records) release_record(record);
-  for (LogSegment* segment : segments) free_segment(account_, segment);
 }
 
 }  // namespace abxbus::detail

@@ -45,6 +45,7 @@ struct LogSegment {
   std::atomic<LogSegment*> next{nullptr};
   /// Older segment; null for the oldest. Changed when that one goes, under the trim lock.
   std::atomic<LogSegment*> previous{nullptr};
+  LogSegment* kept = nullptr;  ///< trim lock: the segment unlinked before this one, kept as well
   std::atomic<std::uintptr_t> slots[segment_slots] = {};
 };
 
@@ -73,12 +74,14 @@ class EventLog {
     return find_own_slot(ticket);
   }
 
-  /// The slot of a listed event that only the caller may unlist: that keeps its segment.
-  std::atomic<std::uintptr_t>& listed_slot(std::uint64_t ticket) noexcept {
+  /// The slot of the event to evict in ticket order: its being listed keeps the segment, since only the caller unlists it
+  /// then. Where that has ended meanwhile (`leave_ticket_order`) the segment is kept all the same, or null is returned
+  /// because history has forgotten the event.
+  std::atomic<std::uintptr_t>* listed_slot(std::uint64_t ticket) noexcept {
     const std::uint64_t hint = evict_hint_.load(std::memory_order_acquire);
     if (hint != 0 && (hint & hint_mask) == ((ticket / segment_slots) & hint_mask)) [[likely]] {
       LogSegment* const segment = unpack(hint);
-      if (segment->number == ticket / segment_slots) return segment->slots[ticket % segment_slots];
+      if (segment->number == ticket / segment_slots) return &segment->slots[ticket % segment_slots];
     }
     return find_listed_slot(ticket);
   }
@@ -105,6 +108,10 @@ class EventLog {
   LogSegment* start_lane() noexcept;
   /// Frees what can go; called when a whole segment may have become free. Takes the trim lock if it is free.
   void release_segments() noexcept;
+  /// From here on others than the emitter of ticket t + N may unlist ticket t: clears the mark (seq_cst). Emitters that
+  /// have read it before may still be on their way to slots of segments that exist now, so those are kept until the log
+  /// goes. Once a log.
+  void leave_ticket_order(std::atomic<bool>& in_order) noexcept;
 
   /// Gives the bus's reference up for a leg whose slot the caller has unlisted just now by a seq_cst read-modify-write
   /// (Dekker readers_, slot), respecting readers.
@@ -133,7 +140,9 @@ class EventLog {
   }
   void grow(std::uint64_t about);
   std::atomic<std::uintptr_t>& find_own_slot(std::uint64_t ticket) noexcept;
-  std::atomic<std::uintptr_t>& find_listed_slot(std::uint64_t ticket) noexcept;
+  std::atomic<std::uintptr_t>* find_listed_slot(std::uint64_t ticket) noexcept;
+  /// The oldest segment, no longer in the list; null when it has to stay.
+  LogSegment* unlink_oldest() noexcept;
   LogSegment* append(LogSegment* last);
   LogSegment* reach(std::uint64_t number);
 
@@ -155,6 +164,8 @@ class EventLog {
   std::atomic<std::uint64_t> drain_number_{0};
   std::atomic<std::uint64_t> lane_number_{0};
   std::mutex trim_mutex_;
+  std::uint64_t kept_below_ = 0;  ///< trim lock: segments with smaller numbers are not freed
+  LogSegment* kept_ = nullptr;    ///< trim lock
   std::mutex deferred_mutex_;  ///< no user code inside: lists only
   std::vector<Leg*> deferred_legs_;
   std::vector<Record*> deferred_records_;

@@ -23,15 +23,16 @@ class SpinGuard {
   std::atomic_flag& flag_;
 };
 
+ABXBUS_TLS ExecSlot* first_slot = nullptr;
+
 /// The slots of one thread by nesting depth.
 struct ThreadSlots {
   std::vector<ExecSlot*> by_depth;
   ~ThreadSlots() {
+    first_slot = nullptr;
     for (ExecSlot* slot : by_depth) slot_pool().give_back(slot);
   }
 };
-
-ABXBUS_TLS ExecSlot* first_slot = nullptr;
 
 ThreadSlots& thread_slots() {
   thread_local ThreadSlots slots;

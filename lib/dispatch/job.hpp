@@ -8,7 +8,14 @@ namespace abxbus::detail {
 enum class DrainLook : std::uint8_t {
   stalled,   ///< scheduled, and nothing moved since the last look: take it
   progress,  ///< scheduled, but somebody else works on it: leave it
+  growing,   ///< scheduled, nothing was taken, but events still come: their emitter may be about to run them itself
   nothing    ///< not scheduled at this moment
+};
+
+/// What a look remembers for the next one.
+struct DrainMemory {
+  std::uint64_t turn = 0;
+  std::uint64_t tail = 0;
 };
 
 /// A piece of work for the pool. Intrusive: it is part of an object that exists anyway, so submitting allocates nothing.
@@ -16,7 +23,7 @@ enum class DrainLook : std::uint8_t {
 struct Job {
   void (*run)(Job*) noexcept = nullptr;
   /// Only drains: looks, with a memory of the last look. Null: run at once.
-  DrainLook (*look)(Job*, std::uint64_t& memory) noexcept = nullptr;
+  DrainLook (*look)(Job*, DrainMemory& memory) noexcept = nullptr;
 };
 
 }  // namespace abxbus::detail

@@ -28,17 +28,25 @@ constexpr int linger_pauses = 2'000;
 /// Pauses between two looks at a serial bus that somebody else may be working on: 3 us (performance notes, wake-ups).
 constexpr int look_pauses = 200;
 
-constexpr std::uint64_t pending_one = 1, pending_mask = 0xFFFFF;
-constexpr std::uint64_t spinning_one = 1ULL << 20, spinning_mask = 0xFF;
-constexpr std::uint64_t parked_one = 1ULL << 28, field_mask = 0xFFF;
-constexpr std::uint64_t inside_one = 1ULL << 40;
-constexpr std::uint64_t threads_one = 1ULL << 52;
+// Each count of threads has room for all of them: several hundred blocked handlers may come back, and look for work, at
+// the same moment.
+constexpr int pending_bits = 24, count_bits = 10;
+constexpr std::uint64_t pending_mask = (1ULL << pending_bits) - 1, count_mask = (1ULL << count_bits) - 1;
+static_assert(pending_bits + 4 * count_bits == 64 && max_own_threads < count_mask);
+/// How many looks an emitter gets that only emits: about 75 us, no more than waking a sleeping worker can take.
+constexpr int patient_looks = 25;
+
+constexpr std::uint64_t pending_one = 1;
+constexpr std::uint64_t spinning_one = 1ULL << pending_bits;
+constexpr std::uint64_t parked_one = spinning_one << count_bits;
+constexpr std::uint64_t inside_one = parked_one << count_bits;
+constexpr std::uint64_t threads_one = inside_one << count_bits;
 
 std::uint64_t pending(std::uint64_t word) { return word & pending_mask; }
-std::uint64_t spinning(std::uint64_t word) { return (word >> 20) & spinning_mask; }
-std::uint64_t parked(std::uint64_t word) { return (word >> 28) & field_mask; }
-std::uint64_t inside(std::uint64_t word) { return (word >> 40) & field_mask; }
-std::uint64_t threads_in(std::uint64_t word) { return word >> 52; }
+std::uint64_t spinning(std::uint64_t word) { return word / spinning_one & count_mask; }
+std::uint64_t parked(std::uint64_t word) { return word / parked_one & count_mask; }
+std::uint64_t inside(std::uint64_t word) { return word / inside_one & count_mask; }
+std::uint64_t threads_in(std::uint64_t word) { return word / threads_one; }
 
 /// Lingering pays only where another core can produce meanwhile.
 bool may_linger() noexcept {
@@ -80,7 +88,8 @@ Job* WorkerPool::dequeue() noexcept {
 
 /// Takes the right to a job, if there is one, and gives up `also_subtract` (a spinner's mark) in the same step.
 Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
-  std::uint64_t word = state_.load(std::memory_order_relaxed);
+  // Acquire: the first look of a thread that oneTBB has brought here, whose own hand-over ThreadSanitizer does not see.
+  std::uint64_t word = state_.load(std::memory_order_acquire);
   while (pending(word) != 0) {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
@@ -170,47 +179,95 @@ void WorkerPool::work(Thread kind) noexcept {
   pool_of_thread = outer;
 }
 
-/// Looks for a job as a spinner. Null: nothing came; the mark is still there.
-Job* WorkerPool::linger() noexcept {
-  Job* held = nullptr;  // a drain that somebody else may be working on
-  std::uint64_t memory = 0;
-  int nothing_seen = 0;
-  const int limit = may_linger() ? linger_pauses : 1;
-  for (int i = 0; i < limit; ++i) {
-    if (pending(state_.load(std::memory_order_relaxed)) != 0) {
-      Job* const job = take(0);
-      if (job != nullptr) {
-        if (job->look == nullptr || !may_linger() || held != nullptr) {
-          // Other work while a drain is held: run it here, somebody else gets the held one.
-          stop_spinning();
-          if (held != nullptr) submit(held);
-          return job;
-        }
-        held = job;
-        memory = 0;
-        static_cast<void>(held->look(held, memory));
-        nothing_seen = 0;
-        i = 0;
-      }
-    }
-    cpu_pause();
-    if (held != nullptr && i % look_pauses == look_pauses - 1) {
-      switch (held->look(held, memory)) {
-        case DrainLook::stalled:
-          stop_spinning();
-          return held;
-        case DrainLook::progress: i = 0; break;
+namespace {
+
+/// Drains that a lingering thread leaves to callers which make progress with their buses themselves.
+class HeldDrains {
+ public:
+  static constexpr int capacity = 4;
+  bool empty() const noexcept { return count_ == 0; }
+  bool full() const noexcept { return count_ == capacity; }
+  void add(Job* job) noexcept {
+    Held& held = held_[count_++];
+    held = {job, {}, 0, 0};
+    static_cast<void>(job->look(job, held.memory));
+  }
+  Job* take_oldest() noexcept { return remove(0); }
+  Job* take_any() noexcept { return count_ == 0 ? nullptr : remove(count_ - 1); }
+  /// One look at each. The job whose bus stands still, or that has nothing to do any more; null: all are progressing
+  /// (`progress` is set) or quiet.
+  Job* look(bool& progress) noexcept {
+    for (int i = 0; i < count_; ++i) {
+      Held& held = held_[i];
+      switch (held.job->look(held.job, held.memory)) {
+        case DrainLook::stalled: return remove(i);
+        case DrainLook::progress:
+          held.quiet = held.growing = 0;
+          progress = true;
+          break;
+        case DrainLook::growing:
+          if (++held.growing > patient_looks) return remove(i);
+          progress = true;
+          break;
         case DrainLook::nothing:
-          if (++nothing_seen > linger_pauses / look_pauses) {
-            stop_spinning();
-            return held;  // running it takes its mark away
-          }
+          if (++held.quiet > linger_pauses / look_pauses) return remove(i);
           break;
       }
     }
+    return nullptr;
   }
-  if (held != nullptr) stop_spinning();
-  return held;
+
+ private:
+  struct Held {
+    Job* job;
+    DrainMemory memory;
+    int quiet;
+    int growing;
+  };
+  Job* remove(int index) noexcept {
+    Job* const job = held_[index].job;
+    for (int i = index + 1; i < count_; ++i) held_[i - 1] = held_[i];
+    --count_;
+    return job;
+  }
+  Held held_[capacity];
+  int count_ = 0;
+};
+
+}  // namespace
+
+/// Looks for a job as a spinner. Null: nothing came; the mark is still there.
+Job* WorkerPool::linger() noexcept {
+  HeldDrains held;
+  Job* found = nullptr;
+  const int limit = may_linger() ? linger_pauses : 1;
+  for (int i = 0; i < limit && found == nullptr; ++i) {
+    if (pending(state_.load(std::memory_order_relaxed)) != 0) {
+      Job* const job = take(0);
+      if (job != nullptr) {
+        if (job->look == nullptr || !may_linger()) {
+          found = job;
+          break;
+        }
+        if (held.full()) found = held.take_oldest();
+        held.add(job);
+        i = 0;
+        continue;
+      }
+    }
+    cpu_pause();
+    if (!held.empty() && i % look_pauses == look_pauses - 1) {
+      bool progress = false;
+      found = held.look(progress);
+      if (progress) i = 0;
+    }
+  }
+  if (found == nullptr) found = held.take_any();
+  if (found == nullptr) return nullptr;
+  stop_spinning();
+  // What is still held goes back: another thread may look after it while this one is busy.
+  while (Job* const other = held.take_any()) submit(other);
+  return found;
 }
 
 /// Gives the mark up with a job in hand; whatever came meanwhile gets another thread.
@@ -244,6 +301,8 @@ bool WorkerPool::park() noexcept {
     }
     futex_wait(permits_, 0, deadline);
     if (steady_ns() < deadline && !retiring_.load(std::memory_order_acquire)) continue;
+    // The wake-up may have been meant for whoever is parked: leaving with a permit there would leave it asleep.
+    if (permits_.load(std::memory_order_acquire) != 0) continue;
     std::uint64_t word = state_.load(std::memory_order_relaxed);
     // parked == 0: a waker has counted on this thread already; its permit is on the way.
     while (parked(word) != 0 && pending(word) == 0) {

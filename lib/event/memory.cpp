@@ -4,6 +4,7 @@
 
 #include <abxbus/memory.hpp>
 
+#include <algorithm>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -174,6 +175,8 @@ ProcessMemory process_memory() noexcept {
   std::size_t elapsed = 0, user = 0, system = 0, faults = 0;
   mi_process_info(&elapsed, &user, &system, &use.resident_bytes, &use.peak_resident_bytes, &use.committed_bytes,
                   &use.peak_committed_bytes, &faults);
+  // Where the allocator cannot ask for the resident size it reports what is committed; the peak comes from the system.
+  use.resident_bytes = std::min(use.resident_bytes, use.peak_resident_bytes);
 #endif
   return use;
 }

@@ -62,7 +62,7 @@ void free_rare(RareData* rare) noexcept {
 
 void free_results(HandlerRun* results, std::uint32_t count) noexcept {
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (results[i].entry != nullptr) release_entry(results[i].entry);
+    if (results[i].entry != nullptr) release_entry_later(results[i].entry);
     results[i].value.reset();
   }
 }
@@ -174,7 +174,17 @@ bool try_retain(Record* record) noexcept {
 
 void dispose_leg(Leg* leg, LegDisposal condition) noexcept {
   Record* const record = leg->record;
-  if (leg->disposal.fetch_or(condition, std::memory_order_acq_rel) != 0) release_record(record);
+  if (leg->disposal.fetch_or(condition, std::memory_order_acq_rel) == 0) return;
+  if (!leg->remembered) {
+    release_record(record);
+    return;
+  }
+  BusCore* const bus = leg->bus;
+  const auto bytes = static_cast<std::int64_t>(usable_bytes(leg));
+  leg->~Leg();
+  deallocate(leg);
+  release_record(record);
+  charge_bus(bus, -bytes, -1);  // last touch of that bus
 }
 
 RareData& rare_of(Record* record) {

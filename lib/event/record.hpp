@@ -73,6 +73,8 @@ struct alignas(16) Leg {
   std::atomic<std::uint32_t> disposal{0};
   std::atomic<bool> slow_warned{false};
   bool parallel_mode = false;  ///< the lane starts it; written before publication
+  /// Added to a history by hand: not one of the record's legs, and freed on its own. Written before publication.
+  bool remembered = false;
 };
 
 enum class RunStatus : std::uint8_t { pending, started, completed, error };
@@ -188,6 +190,9 @@ void dispose_leg(Leg* leg, LegDisposal condition) noexcept;
 
 // Defined by the bus layer, which knows what an entry and an account are.
 void release_entry(Entry* entry) noexcept;
+/// The same, collected by this thread while the entry stays the same: events of one handler are freed in rows, and the
+/// count lies on a line that the runs of that handler use.
+void release_entry_later(Entry* entry) noexcept;
 /// Null bus: nobody pays. Taking the last event away may free the bus: its last touch.
 void charge_bus(BusCore* bus, std::int64_t bytes, std::int64_t events) noexcept;
 

@@ -6,7 +6,9 @@ import tempfile
 import unittest
 
 import catch_macros
+import doc_examples
 import header_includes
+import links
 import no_sleeping
 import source
 import sources_listed
@@ -56,6 +58,38 @@ class HeaderIncludes(unittest.TestCase):
         }) as folder:
             found = [problem.split("/abxbus/")[1].split(": ")[0] for problem in header_includes.problems(pathlib.Path(folder))]
         self.assertEqual(found, ["a.hpp:2", "a.hpp:3", "json.hpp:2"])
+
+
+class Links(unittest.TestCase):
+    def test_finds_links_that_lead_nowhere(self):
+        with tree({
+            "README.md": "[a](docs/a.md) [b](docs/b.md)\n[c](docs/a.md#first-part) [d](docs/a.md#second) [e](#none)\n"
+                         "[f](https://example.org/x) ![g](docs/g.svg)\n[h](../out.md)\n",
+            "docs/a.md": "# First part\n`[x](y)` [up](../README.md)\n```\n[z](w)\n# Second\n```\n<!-- [v](u) -->\n"
+                         "[r]\n\n[r]: missing.md\n",
+            "build/c.md": "[x](nowhere.md)",
+        }) as folder:
+            found = [problem.rpartition(": ")[0] for problem in links.problems(pathlib.Path(folder))]
+        self.assertEqual(found, ["README.md:1", "README.md:2", "README.md:2", "README.md:3", "README.md:4", "docs/a.md:10"])
+
+    def test_names_headings_as_renderers_do(self):
+        self.assertEqual(links.anchors("# A `b`, c-d\n## A b, c-d\n## [L](x.md)\n"), {"a-b-c-d", "a-b-c-d-1", "l"})
+
+
+class DocExamples(unittest.TestCase):
+    def test_compares_shown_programs(self):
+        program = "int main() {\n}\n"
+        block = "<!-- code: examples/quickstart.cpp -->\n```cpp\n{}```\n"
+        for readme, number in {
+            block.format(program): 0,
+            block.format("int main() {\n  return 1;\n}\n"): 1,
+            block.format(program + "\n"): 1,
+            "nothing": 1,
+            block.format(program) + "<!-- code: examples/other.cpp -->\n```cpp\n```\n": 1,
+            "<!-- code: examples/quickstart.cpp -->\ntext\n": 1,
+        }.items():
+            with tree({"README.md": readme, "examples/quickstart.cpp": program}) as folder:
+                self.assertEqual(len(list(doc_examples.problems(pathlib.Path(folder)))), number, readme)
 
 
 class NoSleeping(unittest.TestCase):

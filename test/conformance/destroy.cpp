@@ -61,7 +61,7 @@ TEST_CASE("destroy returns at once and stops what runs", "[S-DST-1][S-DST-8]") {
   EventBus bus("DstAtOnce");
   bus.on<Work>([&](const Work&, std::stop_token stop) {
     gate.wait();
-    stopped = stop.stop_requested();
+    stopped = wait_for_stop(stop);
     ended = true;
   });
   OpenAtExit guard(gate);

@@ -59,7 +59,7 @@ TEST_CASE("destroy aborts what runs, cancels what waits, drops what is queued", 
   bus.on<Job>([](const Job&) { return 1; });
   bus.on<Job>([&](const Job&, std::stop_token token) {
     gate.wait();
-    stopped = token.stop_requested();
+    stopped = wait_until_stopped(token);
   });
   bus.on<Job>([&](const Job&) { ++never; });
   const auto running = bus.emit(Job{1});

@@ -3,6 +3,8 @@
 #include "support/catch.hpp"
 #include "support/results.hpp"
 
+#include <abxbus/json.hpp>
+
 #include <atomic>
 #include <map>
 #include <optional>
@@ -79,7 +81,7 @@ TEST_CASE("false, zero, empty texts and empty containers are values", "[T-HND-8]
   CHECK((results[5].result_as<std::map<std::string, int>>() == std::map<std::string, int>()));
   CHECK(results[6].result_as<int>() == 0);
   int usable = 0;
-  event.event_results_list<int>({.include = [&](const std::optional<int>&, const EventResult& result) {
+  event.event_results_list({.include = [&](const std::optional<json::value>&, const EventResult& result) {
     if (result.usable()) ++usable;
     return false;
   }});

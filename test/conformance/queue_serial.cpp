@@ -260,6 +260,27 @@ TEST_CASE("an event changed to global-serial while queued waits for the domain's
   CHECK(changed.event_status() == EventStatus::completed);
 }
 
+TEST_CASE("a head that now() claims while it waits for the domain's lock holds nothing up", "[Q-5][S-JMP-25]") {
+  Gate gate;
+  const Domain domain;
+  EventBus holder("ClaimedHeadHolder", {.event_concurrency = global_serial, .domain = domain});
+  EventBus bus("ClaimedHead", {.domain = domain});
+  const OpenAtExit open(gate);
+  holder.on<HoldEvent>([&](const HoldEvent&) { gate.wait(); });
+  bus.on<TaskEvent>([&](const TaskEvent& event) { return event.number; });
+  holder.emit(HoldEvent{});
+  REQUIRE(gate.wait_for_arrivals(1));
+  const auto head = bus.emit(TaskEvent{1}, {.event_concurrency = global_serial});
+  const auto behind = bus.emit(TaskEvent{2});
+  run_probe(bus);
+  CHECK(behind.event_status() == EventStatus::pending);
+  CHECK(head.now().event_result<int>() == 1);
+  // The lock is still held elsewhere, but what was behind the head does not need it.
+  CHECK(behind.wait({.timeout = patience}).event_result<int>() == 2);
+  gate.open();
+  CHECK(holder.emit(TaskEvent{3}).wait({.timeout = patience}).event_status() == EventStatus::completed);
+}
+
 TEST_CASE("errors and timeouts neither stop the queue nor keep a lock", "[Q-8]") {
   const CapturedLog log;
   const Domain domain;

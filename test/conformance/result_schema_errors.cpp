@@ -1,4 +1,4 @@
-// Values that do not fit the declared result type, seen from the error classes.
+// JSON values of results.
 
 #include "support/catch.hpp"
 #include "support/results.hpp"
@@ -13,9 +13,6 @@ using namespace testing;
 
 namespace {
 
-struct Count {
-  using event_result_type = int;
-};
 struct Plain {};
 using Texts = std::vector<std::string>;
 
@@ -46,24 +43,4 @@ TEST_CASE("JSON null is no value, other JSON values are", "[T-HND-8]") {
   CHECK(event.event_results()[1].usable());
   CHECK(event.event_results()[2].usable());
   CHECK(event.event_results_list().size() == 3);
-}
-
-TEST_CASE("a rejected value ends in EventHandlerResultSchemaError", "[T-ERR-14][T-ERR-16]") {
-  EventBus bus("SchemaRejected");
-  bus.on("Count", [](BaseEvent) { return std::string("twelve"); }, {.handler_name = "wrong"});
-  bus.on<Count>([](const Count&) { return 12; }, {.handler_name = "right"});
-  const auto event = bus.emit(Count{}).now();
-  CHECK(outcomes(event) == Texts{"EventHandlerResultSchemaError", "completed"});
-  const auto result = result_of(event, "wrong");
-  CHECK_THAT(result.error_message(), test::contains("did not match event_result_type"));
-  CHECK(result.result().is_null());
-  CHECK(result.raw_value() == json::value("twelve"));
-  const auto error = result.error();
-  const auto* schema = error_as<EventHandlerResultSchemaError>(error);
-  REQUIRE(schema != nullptr);
-  CHECK(schema->raw_value() == json::value("twelve"));
-  CHECK(schema->expected_schema().is_object());
-  CHECK(schema->expected_schema().at("type") == "integer");
-  CHECK(error_type_name(schema->cause()) == "ValidationError");
-  CHECK(schema->handler_name() == "wrong");
 }

@@ -21,6 +21,9 @@
 
 namespace abxbus::detail {
 
+/// The token of the handler run that executes here; makes its stop source.
+std::stop_token current_stop_token();
+
 /// One call of a handler, as the generated invokers see it.
 class Invocation {
  public:
@@ -28,8 +31,6 @@ class Invocation {
   Invocation(const Invocation&) = delete;
   Invocation& operator=(const Invocation&) = delete;
   RecordHead* record() const noexcept { return record_; }
-  /// The run's token; makes its stop source.
-  std::stop_token stop_token();
   /// The payload does not decode as the handler's type: records EventHandlerPayloadSchemaError (D-TEV-6).
   void reject_payload(const ValidationError& reason);
 
@@ -126,9 +127,9 @@ inline constexpr bool takes = std::is_invocable_v<callee_t<F>, A> || std::is_inv
 
 /// Calls with or without the trailing stop token.
 template <class F, class A>
-decltype(auto) call_with(F& function, A&& argument, Invocation& call) {
+decltype(auto) call_with(F& function, A&& argument) {
   if constexpr (std::is_invocable_v<callee_t<F>, A, std::stop_token>) {
-    return std::invoke(callee(function), std::forward<A>(argument), call.stop_token());
+    return std::invoke(callee(function), std::forward<A>(argument), current_stop_token());
   } else {
     return std::invoke(callee(function), std::forward<A>(argument));
   }
@@ -237,9 +238,15 @@ Value to_value(R&& returned) {
   }
 }
 
-template <class Declared, class R>
-RootTask run_root(task<R> handler) {
-  if constexpr (std::is_void_v<R>) {
+template <class T>
+inline constexpr bool is_task_of_nothing = std::same_as<T, task<void>>;
+
+/// Runs a coroutine handler. `argument` lives here until the handler is over, so a handler may take it by reference; the
+/// callable lives in its registration, which the run keeps.
+template <class Declared, class F, class A>
+RootTask run_root(F& function, A argument) {
+  auto handler = call_with(function, std::forward<A>(argument));
+  if constexpr (is_task_of_nothing<decltype(handler)>) {
     co_await std::move(handler);
     co_return Value{};
   } else {
@@ -247,24 +254,17 @@ RootTask run_root(task<R> handler) {
   }
 }
 
-template <class T>
-struct TaskValue;
-template <class T>
-struct TaskValue<task<T>> {
-  using type = T;
-};
-
 /// Calls the handler and records what it returned.
 template <class Declared, class F, class A>
 void call_and_record(F& function, A&& argument, Invocation& call) {
-  using R = decltype(call_with(function, std::forward<A>(argument), call));
+  using R = decltype(call_with(function, std::forward<A>(argument)));
   using U = std::remove_cvref_t<R>;
   if constexpr (IsTask<U>::value) {
-    call.task = run_root<Declared, typename TaskValue<U>::type>(call_with(function, std::forward<A>(argument), call)).handle();
+    call.task = run_root<Declared, F, A>(function, std::forward<A>(argument)).handle();
   } else if constexpr (std::is_void_v<R>) {
-    call_with(function, std::forward<A>(argument), call);
+    call_with(function, std::forward<A>(argument));
   } else {
-    call.result = to_value<Declared>(call_with(function, std::forward<A>(argument), call));
+    call.result = to_value<Declared>(call_with(function, std::forward<A>(argument)));
   }
 }
 
