@@ -14,6 +14,11 @@ namespace abxbus {
 /// A lazy coroutine: starts when awaited, or when the bus runs it as a handler (S-REG-10). Movable, awaited once.
 /// A suspended handler holds no thread. Its frame is counted as memory of the bus that runs it.
 /// Captures: a coroutine lambda registered with `on` lives in the registration and outlives its runs (S-REG-16).
+///
+/// Compiler: g++ 12 copies the bytes of an aggregate that is made inside a co_await expression, without its constructors.
+/// So `co_await event.emit(Paid{"x"}).now_async()` hands over a broken string there. Emit in a statement of its own:
+///   auto paid = event.emit(Paid{"x"});
+///   co_await paid.now_async();
 template <class T>
 class [[nodiscard]] task {
  public:

@@ -173,6 +173,11 @@ void result_settled(Record* record, bool is_usable) noexcept {
       WaiterState::signalled);
 }
 
+void tell_result_waiters(Record* record) noexcept {
+  if ((record->flags.load(std::memory_order_seq_cst) & flag_wants_first) != 0)
+    result_settled(record, has_usable_value(record));
+}
+
 void release_hold(Record* record, std::int64_t now) noexcept {
   RecordPtr keep;  // the reference that a completed child held on its parent
   for (;;) {

@@ -42,6 +42,10 @@ bool unlink_waiter(Record* record, Waiter& waiter) noexcept;
 /// A result has been settled while the event goes on: releases who waits for it, and with a usable value those who want
 /// the first. Dekker (HandlerRun::status, flag_wants_first): status, fence, flag; a waiter sets the flag, then looks.
 void result_settled(Record* record, bool is_usable) noexcept;
+/// The same after any number of results, for a caller with a seq_cst read-modify-write between the last of them and this.
+/// A handler run leaves it to the next start of its thread (its exchange to RUNNING is that operation), to the count of
+/// the fan-out, or to the end of the run, so that a result costs no fence of its own.
+void tell_result_waiters(Record* record) noexcept;
 bool has_usable_value(const Record* record) noexcept;
 
 /// A queued leg will never run (destroy).

@@ -49,8 +49,9 @@ using ReadyQueue = moodycamel::ConcurrentQueue<Job*, ReadyQueueTraits>;
 struct ExecutorState {
   explicit ExecutorState(ExecutorOptions options);
   ~ExecutorState();
-  /// Immortal (a timer or a leaving thread may still name it).
+  /// Immortal (a timer or a leaving thread may still name it); passed on to a later executor.
   WorkerPool* pool;
+  std::uint32_t born;  ///< process generation
 };
 
 /// Registry of names and the `global-serial` lock.

@@ -184,8 +184,9 @@ bool EventBusRef::wait_until_idle(std::optional<Seconds> timeout, std::stop_toke
     }
     core_->idle_waiters.fetch_sub(1, std::memory_order_seq_cst);
   }
-  if (idle) return true;
+  // Stopped first: that the calling handler was cut short may be what made the bus idle.
   if (cancelled.load(std::memory_order_acquire)) throw OperationCancelled("wait_until_idle was stopped");
+  if (idle) return true;
   log(LogLevel::warning, "Timeout waiting for event bus to be idle after " + seconds_text(*options.timeout) + "s: " +
                              core_->label);
   return false;

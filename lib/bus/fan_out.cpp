@@ -2,6 +2,7 @@
 
 #include "bus/completion.hpp"
 #include "bus/settle.hpp"
+#include "event/futex.hpp"
 
 #include <algorithm>
 
@@ -81,7 +82,10 @@ void arm_helper(Run* run, ParallelState& state) noexcept {
 }  // namespace
 
 void count_settled(Run* run, std::uint32_t count, bool keep_turn) noexcept {
-  if (count == 0 || run->fan_out->left.fetch_sub(count, std::memory_order_acq_rel) != count) return;
+  if (count == 0) return;
+  full_fence();  // behind the results counted here, before the flag of their waiters; the record lives until the count
+  tell_result_waiters(run->record);
+  if (run->fan_out->left.fetch_sub(count, std::memory_order_acq_rel) != count) return;
   run->finished_at = std::max(run->finished_at, now_ns());
   finish_run(run, keep_turn);
 }
@@ -160,6 +164,10 @@ Outcome advance_parallel(Run* run, bool keep_turn) noexcept {
   }
   retain_run(run);  // the count to 0 releases the baton's reference, perhaps on another thread
   const std::uint32_t done = work(run);
+  if (done != 0) {
+    full_fence();
+    tell_result_waiters(run->record);
+  }
   const bool last = done != 0 && run->fan_out->left.fetch_sub(done, std::memory_order_acq_rel) == done;
   if (last) {
     run->finished_at = std::max(run->finished_at, now_ns());

@@ -165,6 +165,15 @@ class FindFuture final : public FutureState {
   std::optional<CallCancellation> cancellation;
   TimerHeap::Key timer{};
   bool timer_armed = false;
+  /// The end of a window, on the pool: what goes with it is nothing for the watchdog's thread.
+  struct Expiry : Job {
+    FindFuture* state = nullptr;
+  } expiry;
+  static void expire(Job* job) noexcept {
+    FindFuture* const self = static_cast<Expiry*>(job)->state;
+    self->waiter->end(FindWaiter::ended, {}, nullptr);
+    self->release();
+  }
 
   void finish() noexcept {
     unlist(waiter.get());
@@ -279,12 +288,13 @@ FuturePtr find_future(BusCore* bus, std::string_view pattern, Window past, Windo
     });
     if (deadline != no_deadline) {
       state->retain();  // the timer's
+      state->expiry.state = state;
+      state->expiry.run = &FindFuture::expire;
       state->timer = watchdog().arm(
           deadline,
           [](void* context) {
             auto* const self = static_cast<FindFuture*>(context);
-            self->waiter->end(FindWaiter::ended, {}, nullptr);
-            self->release();
+            self->waiter->bus->pool->submit(&self->expiry);
           },
           state);
       state->timer_armed = true;

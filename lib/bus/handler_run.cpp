@@ -1,3 +1,4 @@
+#include "bus/completion.hpp"
 #include "bus/fan_out.hpp"
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
@@ -28,6 +29,7 @@ Start publish(ExecSlot& slot, Run* run, std::uint32_t index, std::int64_t deadli
   slot.bus.store(run->bus, std::memory_order_relaxed);
   slot.index.store(index, std::memory_order_relaxed);
   slot.coroutine.store(coroutine, std::memory_order_relaxed);
+  slot.on_pool_thread.store(!coroutine && WorkerPool::of_this_thread() == run->bus->pool, std::memory_order_relaxed);
   slot.event_deadline.store(event_decides, std::memory_order_relaxed);
   slot.deadline.store(deadline, std::memory_order_relaxed);
   slot.slow_at.store(slow_at, std::memory_order_relaxed);
@@ -41,6 +43,8 @@ Start publish(ExecSlot& slot, Run* run, std::uint32_t index, std::int64_t deadli
     return leave_slot(slot, running) ? Start::cut_back : Start::lost;
   }
   watchdog().started(std::min({deadline, slow_at, run->event_slow_at}));
+  // The exchange above is also the fence behind the result that this thread settled before (completion.hpp).
+  if (run->count > 1) tell_result_waiters(run->record);
   return Start::running;
 }
 
@@ -68,6 +72,8 @@ Deadlines deadlines_of(const Run* run, HandlerRun& result, std::int64_t now) noe
 }
 
 void finish_extra(ExecSlot& slot) noexcept {
+  // Only the executor makes and takes it, so the look is exact and spares a locked operation.
+  if (slot.extra.load(std::memory_order_relaxed) == nullptr) return;
   if (ExecExtra* extra = slot.extra.exchange(nullptr, std::memory_order_acq_rel)) release_extra(extra);
 }
 
@@ -83,6 +89,12 @@ void leave_abandoned(Run* run, Reclaimer::Pin pin) noexcept {
   }
   count_abandoned(-1);
   release_record(record);
+}
+
+/// The same for a handler that ran on this thread's own slot.
+void leave_taken(ExecSlot& slot, Run* run) noexcept {
+  if (std::exchange(slot.counted_out, false)) run->bus->pool->leave_wait();
+  leave_abandoned(run, slot.pin);
 }
 
 }  // namespace
@@ -110,6 +122,7 @@ std::stop_token current_stop_token() { return current_frame->stop_token(); }
 
 Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   HandlerRun& result = run->results[index];
+  hold_entry(run, result);
   // The reading that ended the last handler (or started the run) starts this one.
   const std::int64_t now = share != nullptr ? share->next_start() : run->finished_at + (index != 0 ? 1 : 0);
   const Deadlines when = deadlines_of(run, result, now);
@@ -129,7 +142,7 @@ Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   switch (publish(*slot, run, index, when.deadline, when.event_decides, when.slow_at, share, false, frame.running)) {
     case Start::running: break;
     case Start::cut_back: settle_cut(run, index, run->leg->cut.load(std::memory_order_acquire), true); return Step::settled;
-    case Start::lost: leave_abandoned(run, slot->pin); return Step::lost;
+    case Start::lost: leave_taken(*slot, run); return Step::lost;
   }
 
   Invocation call(run->record);
@@ -148,7 +161,7 @@ Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
     if (call.task) call.task.destroy();
     call.result.reset();
     error = nullptr;
-    leave_abandoned(run, slot->pin);
+    leave_taken(*slot, run);
     return Step::lost;
   }
   if (call.task) return start_coroutine(run, index, call.task, slot, when.deadline, when.event_decides, when.slow_at);

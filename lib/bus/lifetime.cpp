@@ -22,11 +22,56 @@ namespace abxbus::detail {
 
 // -- executors and domains ------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Pools whose executors are gone. A thread on its way out or a timer may still name one, so it stays, and a later
+/// executor of the same settings takes it over once its threads have left: a program that makes executors again and
+/// again does not grow.
+struct RetiredPools {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint32_t, WorkerPool*>> pools;  ///< with the process generation they were made in
+};
+
+RetiredPools& retired_pools() {
+  static auto* retired = new RetiredPools;
+  return *retired;
+}
+
+WorkerPool* take_pool(const ExecutorOptions& options) {
+  const std::int64_t floor = nanoseconds(options.inline_deadline_floor);
+  RetiredPools& retired = retired_pools();
+  {
+    // Not waited for: in a forked child nobody may be there to unlock it.
+    const std::unique_lock lock(retired.mutex, std::try_to_lock);
+    if (lock) {
+      const auto fitting = std::find_if(retired.pools.begin(), retired.pools.end(), [&](const auto& each) {
+        return each.first == process_generation.load(std::memory_order_relaxed) && each.second->threads() == 0 &&
+               each.second->wanted_workers() == options.workers && each.second->inline_floor_ns() == floor;
+      });
+      if (fitting != retired.pools.end()) {
+        WorkerPool* const pool = fitting->second;
+        retired.pools.erase(fitting);
+        pool->revive();
+        return pool;
+      }
+    }
+  }
+  return new WorkerPool(options.workers, floor);
+}
+
+}  // namespace
+
 ExecutorState::ExecutorState(ExecutorOptions options)
-    : pool(new WorkerPool(options.workers, nanoseconds(options.inline_deadline_floor))) {
+    : pool(take_pool(options)), born(process_generation.load(std::memory_order_relaxed)) {
   watch_forks();
 }
-ExecutorState::~ExecutorState() { pool->retire(); }
+ExecutorState::~ExecutorState() {
+  if (born != process_generation.load(std::memory_order_relaxed)) return;
+  pool->retire();
+  RetiredPools& retired = retired_pools();
+  const std::lock_guard lock(retired.mutex);
+  retired.pools.emplace_back(born, pool);
+}
 
 namespace {
 

@@ -237,9 +237,12 @@ void wait_for_event(Record* record, const WaitOptions& options, std::int64_t dea
   };
   if (done()) return;
   if (options.stop_token.stop_requested()) throw OperationCancelled("the wait was stopped");
-  // A short look before sleeping: a handed-over run is often over by then. Only where another core can work meanwhile.
-  static const bool several = std::thread::hardware_concurrency() > 1;
-  for (int i = 0; several && i < 2'000; ++i) {
+  // A short look before sleeping: a handed-over run is often over by then. Only while a core is left for it: a third
+  // thread that looks on two cores takes one from those that work.
+  static const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const WorkerPool& pool = *record->first_leg.bus->pool;
+  const int outside = WorkerPool::of_this_thread() == nullptr ? 1 : 0;
+  for (int i = 0; i < 2'000 && pool.runnable() + outside <= cores; ++i) {
     cpu_pause();
     if (record->completed()) return;
   }
@@ -322,12 +325,13 @@ class EventFuture final : public FutureState {
     cancellation_.emplace(options_.stop_token, cancel);
     if (deadline != no_deadline) {
       retain();  // the timer's
+      expiry_.state = this;
+      expiry_.run = &expire;
       timer_ = watchdog().arm(
           deadline,
           [](void* context) {
             auto* const self = static_cast<EventFuture*>(context);
-            self->end_early(WaiterState::timed_out);
-            self->release();
+            as_record(self->record_.get())->first_leg.bus->pool->submit(&self->expiry_);
           },
           this);
       timer_armed_ = true;
@@ -340,6 +344,16 @@ class EventFuture final : public FutureState {
   }
 
  private:
+  /// The end of a wait that took too long: on the pool, since errors, and events that go with the last reference, are
+  /// nothing for the watchdog's thread.
+  struct Expiry : Job {
+    EventFuture* state = nullptr;
+  };
+  static void expire(Job* job) noexcept {
+    EventFuture* const self = static_cast<Expiry*>(job)->state;
+    self->end_early(WaiterState::timed_out);
+    self->release();
+  }
   void end_early(WaiterState reason) noexcept {
     if (!unlink_waiter(as_record(record_.get()), waiter_)) return;
     waiter_.state.store(reason, std::memory_order_release);
@@ -379,6 +393,7 @@ class EventFuture final : public FutureState {
   std::optional<CallCancellation> cancellation_;
   TimerHeap::Key timer_{};
   bool timer_armed_ = false;
+  Expiry expiry_;
 };
 
 future<BaseEvent> start_async(RecordHead* head, const WaitOptions& options, bool jump_first) {

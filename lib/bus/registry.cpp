@@ -273,7 +273,7 @@ Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn
       replace(list, same, entry);
     } else {
       append(list, entry);
-      list->live.store(live + 1, std::memory_order_relaxed);
+      list->live.store(live + 1, std::memory_order_release);
       count_.fetch_add(1, std::memory_order_relaxed);
     }
     if (!entry->explicit_id.empty()) ids_.emplace(entry->explicit_id, entry);
@@ -290,7 +290,7 @@ Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn
 void Registry::delete_entry(Entry* entry) {
   KeyList* const list = std::exchange(entry->list, nullptr);
   entry->del_version.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  list->live.fetch_sub(1, std::memory_order_relaxed);
+  list->live.fetch_sub(1, std::memory_order_release);
   ++list->dead;
   count_.fetch_sub(1, std::memory_order_relaxed);
   if (!entry->explicit_id.empty()) {

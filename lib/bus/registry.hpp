@@ -45,7 +45,7 @@ struct KeyList {
   const TypeKey* key = nullptr;
   /// Null before the first entry; replaced by a bigger or smaller copy (release).
   std::atomic<EntryArray*> array{nullptr};
-  /// Entries not deleted at the current version; registry mutex for writing, relaxed hint for readers.
+  /// Entries not deleted at the current version; registry mutex for writing (release), snapshots read it (acquire).
   std::atomic<std::uint32_t> live{0};
   std::uint32_t dead = 0;   ///< in the array; registry mutex
   KeyList* next = nullptr;  ///< registration order of keys, constant after publication

@@ -34,6 +34,8 @@ struct Snapshot {
   struct Part {
     Entry** entries = nullptr;
     std::uint32_t length = 0;
+    /// No entry of the array is dead: none has to be looked at, which would cost a cache miss each.
+    bool all_visible = false;
   };
   std::uint64_t version = 0;
   Part parts[2];
@@ -57,10 +59,18 @@ Snapshot take_snapshot(BusCore* bus, const TypeKey* key) noexcept {
       if (array == nullptr) continue;
       snapshot.parts[i].length = array->length.load(std::memory_order_acquire);
       snapshot.parts[i].entries = array->places();
+      // Consistent when the version did not change. Between the steps of an `on` the new entry may count a moment early.
+      snapshot.parts[i].all_visible =
+          lists[i]->live.load(std::memory_order_acquire) == snapshot.parts[i].length;
     }
     if (bus->registry.version() == snapshot.version) break;
   }
   for (const auto& part : snapshot.parts) {
+    if (part.all_visible && part.length != 0) {
+      snapshot.visible += part.length;
+      snapshot.single = load_entry(part.entries, part.length - 1);
+      continue;
+    }
     for (std::uint32_t i = 0; i < part.length; ++i) {
       Entry* const entry = load_entry(part.entries, i);
       if (!visible_at(entry, snapshot.version)) continue;
@@ -96,6 +106,10 @@ void reference_entry(BusCore* bus, Entry* entry, bool under_turn) noexcept {
 }
 
 }  // namespace
+
+void hold_entry(const Run* run, HandlerRun& result) noexcept {
+  if (&result != &run->record->first_run) retain_entry(result.entry);
+}
 
 /// Holder of the turn (or the last owner): gives unused references back.
 void return_credits(BusCore* bus) noexcept {
@@ -150,10 +164,9 @@ Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64
       for (const auto& part : snapshot.parts) {
         for (std::uint32_t i = 0; i < part.length; ++i) {
           Entry* const entry = load_entry(part.entries, i);
-          if (!visible_at(entry, snapshot.version)) continue;
+          if (!part.all_visible && !visible_at(entry, snapshot.version)) continue;
           HandlerRun* const result = ::new (&results[filled++]) HandlerRun;
-          result->entry = entry;
-          retain_entry(entry);
+          result->entry = entry;  // referenced when it starts or is cancelled: until then the run's protection holds it
         }
       }
       run->results = results;
@@ -239,7 +252,7 @@ void finish_run(Run* run, bool keep_turn) noexcept {
   const bool last = record->holds.load(std::memory_order_acquire) == 1;
   if ((!run->in_ticket_order || !last) && bus->in_order.load(std::memory_order_relaxed))
     bus->log.leave_ticket_order(bus->in_order);
-  if (!last && run->count == 1) result_settled(record, usable(run->results[0]));
+  if (!last && run->count != 0) result_settled(record, has_usable_value(record));
   release_hold(record, run->finished_at);
   // The record may be gone from here on.
   if (run->holds_turn) {

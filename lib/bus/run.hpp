@@ -119,6 +119,9 @@ Step execute(Run* run, std::uint32_t index, struct Share* share) noexcept;
 void finish_run(Run* run, bool keep_turn) noexcept;
 /// One warning for each handler run that hit its own deadline (T-SLOW-8).
 void report_handler_timeouts(Run* run) noexcept;
+/// Takes the result's own reference on its entry; once, by who starts or cancels it. The result inside the record got its
+/// reference when the run started.
+void hold_entry(const Run* run, HandlerRun& result) noexcept;
 /// Value that wins `first` and satisfies the default filter (T-RES-4).
 bool usable(const HandlerRun& result) noexcept;
 /// Sets the reason unless one is there; true when it is ours.

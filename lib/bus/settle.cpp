@@ -155,22 +155,20 @@ void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception
                                error_message(error) + ")");
     result.value = Value::make(std::move(error), ValueKind::error);
     publish_terminal(result, RunStatus::error, end_time(run, share));
-    if (run->count > 1) result_settled(run->record, false);
     return;
   }
   const bool is_event = value.is(ValueKind::event);
-  const bool counts = !value.empty() && !is_event;
   if (is_event && value.get_if<BaseEvent>()->record() == run->record) value = Value::make(OwnEvent{}, ValueKind::event);
   result.value = std::move(value);
   publish_terminal(result, RunStatus::completed, end_time(run, share));
   // The last result's waiters are released by the event's completion.
-  if (run->count > 1) result_settled(run->record, counts);
 }
 
 void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noexcept {
   HandlerRun& result = run->results[index];
   const std::int64_t now = now_ns();
   if (!run->parallel) run->finished_at = now;
+  if (!was_running) hold_entry(run, result);
   if (result.started_at.load(std::memory_order_relaxed) == 0)
     result.started_at.store(now, std::memory_order_relaxed);
   std::exception_ptr cause = cut_cause(run, reason);
@@ -280,6 +278,12 @@ struct LogJob : Job {
 
 }  // namespace
 
+/// A pool thread that stays in a handler which was taken from it is known to be blocked: others may join for it.
+static void count_out(ExecSlot& slot, WorkerPool* pool) noexcept {
+  slot.counted_out = slot.on_pool_thread.load(std::memory_order_relaxed);
+  if (slot.counted_out) pool->enter_wait();
+}
+
 void release_executor(ExecSlot& slot, Run* run, std::uint32_t index, bool may_call_out) noexcept {
   BusCore* const bus = run->bus;
   retain_run(run);
@@ -354,6 +358,7 @@ void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
     retain_run(run);
     const std::uint32_t uncounted = uncounted_of(slot);
     release_executor(slot, run, index, false);
+    if (run->parallel) participate(run);  // cancels what has not started: its participants may all sit in handlers
     continue_after_taking(run, uncounted);
     release_run(run);
     release_core(bus);
@@ -416,7 +421,9 @@ void deadline_passed(ExecSlot& slot, std::uint64_t word) noexcept {
   ABXBUS_HOOK(taken);
   slot.settle.slot = &slot;
   slot.settle.run = &settle_after_deadline;
-  slot.run.load(std::memory_order_relaxed)->bus->pool->submit(&slot.settle);
+  WorkerPool* const pool = slot.run.load(std::memory_order_relaxed)->bus->pool;
+  count_out(slot, pool);
+  pool->submit(&slot.settle);
 }
 
 void slow_threshold_passed(ExecSlot& slot, std::uint64_t word, bool event) noexcept {

@@ -163,46 +163,30 @@ void EventLog::leave_ticket_order(std::atomic<bool>& in_order) noexcept {
   kept_below_ = std::max(kept_below_, issued() / segment_slots + 1);
 }
 
+/// Puts an item off while somebody reads. False: nobody does, it may go at once. The last reader leaves under the mutex,
+/// so one that is counted here is still to come past the list.
+template <class T>
+bool EventLog::put_off(std::vector<T*>& list, T* item) noexcept {
+  if (readers_.load(std::memory_order_seq_cst) == 0) return false;
+  const std::lock_guard lock(deferred_mutex_);
+  if (readers_.load(std::memory_order_seq_cst) == 0) return false;
+  list.push_back(item);
+  return true;
+}
+
 void EventLog::retire_segment(LogSegment* segment) noexcept {
   full_fence();
-  if (readers_.load(std::memory_order_seq_cst) == 0) {
-    free_segment(account_, segment);
-    return;
-  }
-  enter_reader();  // so that somebody's leaving takes it away
-  {
-    const std::lock_guard lock(deferred_mutex_);
-    deferred_segments_.push_back(segment);
-  }
-  leave_reader();
+  if (!put_off(deferred_segments_, segment)) free_segment(account_, segment);
 }
 
 void EventLog::forget(Leg* leg) noexcept {
-  if (readers_.load(std::memory_order_seq_cst) == 0) {
-    dispose_leg(leg, leg_evicted);
-    return;
-  }
-  enter_reader();
-  {
-    const std::lock_guard lock(deferred_mutex_);
-    deferred_legs_.push_back(leg);
-  }
-  leave_reader();
+  if (!put_off(deferred_legs_, leg)) dispose_leg(leg, leg_evicted);
 }
 
 void EventLog::over(Leg* leg) noexcept {
   Record* const record = leg->record;
   if (leg->disposal.fetch_or(leg_over, std::memory_order_seq_cst) == 0) return;  // still listed
-  if (readers_.load(std::memory_order_seq_cst) == 0) {
-    release_record(record);
-    return;
-  }
-  enter_reader();
-  {
-    const std::lock_guard lock(deferred_mutex_);
-    deferred_records_.push_back(record);
-  }
-  leave_reader();
+  if (!put_off(deferred_records_, record)) release_record(record);
 }
 
 void EventLog::leave_reader() noexcept {

@@ -139,6 +139,8 @@ class EventLog {
     return (reinterpret_cast<std::uint64_t>(segment) << 16) | (segment->number & hint_mask);
   }
   void grow(std::uint64_t about);
+  template <class T>
+  bool put_off(std::vector<T*>& list, T* item) noexcept;
   std::atomic<std::uintptr_t>& find_own_slot(std::uint64_t ticket) noexcept;
   std::atomic<std::uintptr_t>* find_listed_slot(std::uint64_t ticket) noexcept;
   /// The oldest segment, no longer in the list; null when it has to stay.

@@ -45,6 +45,10 @@ struct alignas(128) ExecSlot {
   std::atomic<Leg*> leg{nullptr};
   std::atomic<BusCore*> bus{nullptr};
   std::atomic<std::uint32_t> index{0};
+  /// The executing thread is one of a pool: while it stays in a handler that was taken from it, it counts as waiting
+  /// there (`counted_out`: written by the taker before TAKEN_SETTLED, read by the executor after it).
+  std::atomic<bool> on_pool_thread{false};
+  bool counted_out = false;
   /// What executes is a coroutine: it keeps the slot while suspended.
   std::atomic<bool> coroutine{false};
   /// Whether `deadline` is the event's (else the handler's own).

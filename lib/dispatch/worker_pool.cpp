@@ -21,6 +21,7 @@ ABXBUS_TLS WorkerPool* pool_of_thread = nullptr;
 
 constexpr int max_own_threads = 1022;
 constexpr std::int64_t first_stall_interval_ns = 1'000'000;
+constexpr std::int64_t next_stall_interval_ns = 300'000;
 constexpr std::int64_t least_stall_interval_ns = 125'000;
 constexpr std::int64_t retire_after_ns = 2'000'000'000;
 /// How long a thread that ran dry keeps looking: 30 us, the time a wake costs.
@@ -57,13 +58,19 @@ bool may_linger() noexcept {
 }  // namespace
 
 WorkerPool::WorkerPool(int workers, std::int64_t inline_floor_ns)
-    : workers_(workers > 0 ? workers : std::max(1, tbb::info::default_concurrency())),
+    : wanted_workers_(workers),
+      workers_(workers > 0 ? workers : std::max(1, tbb::info::default_concurrency())),
       tbb_limit_(process_forked() ? 0 : std::min(workers_, std::max(1, tbb::info::default_concurrency() - 1))),
       inline_floor_ns_(inline_floor_ns),
       inbox_(256),
       arena_(max_own_threads + std::max(1, tbb_limit_), max_own_threads) {}
 
 WorkerPool* WorkerPool::of_this_thread() noexcept { return pool_of_thread; }
+
+int WorkerPool::runnable() const noexcept {
+  const std::uint64_t word = state_.load(std::memory_order_relaxed);
+  return static_cast<int>(threads_in(word)) - static_cast<int>(parked(word)) - static_cast<int>(inside(word));
+}
 
 int WorkerPool::threads() const noexcept {
   return static_cast<int>(threads_in(state_.load(std::memory_order_relaxed)));
@@ -164,9 +171,10 @@ void WorkerPool::work(Thread kind) noexcept {
     if (!spinner) state_.fetch_add(spinning_one, std::memory_order_acq_rel);
     spinner = true;
     Job* job = take(spinning_one);
-    if (job == nullptr) job = linger();
+    bool surplus = false;
+    if (job == nullptr) job = linger(surplus);
     if (job == nullptr) {
-      if (leave(kind)) break;
+      if (leave(kind, surplus)) break;
       continue;  // woken, or a job came: still a spinner
     }
     spinner = false;
@@ -237,7 +245,7 @@ class HeldDrains {
 }  // namespace
 
 /// Looks for a job as a spinner. Null: nothing came; the mark is still there.
-Job* WorkerPool::linger() noexcept {
+Job* WorkerPool::linger(bool& surplus) noexcept {
   HeldDrains held;
   Job* found = nullptr;
   const int limit = may_linger() ? linger_pauses : 1;
@@ -256,6 +264,11 @@ Job* WorkerPool::linger() noexcept {
       }
     }
     cpu_pause();
+    // One thread that looks is enough; a second one takes a core from those that work.
+    if (held.empty() && i % 32 == 31 && spinning(state_.load(std::memory_order_relaxed)) > 1) {
+      surplus = true;
+      return nullptr;
+    }
     if (!held.empty() && i % look_pauses == look_pauses - 1) {
       bool progress = false;
       found = held.look(progress);
@@ -277,11 +290,12 @@ void WorkerPool::stop_spinning() noexcept {
 }
 
 /// A spinner that found nothing: a TBB task returns, an own thread parks. False: work came.
-bool WorkerPool::leave(Thread kind) noexcept {
+bool WorkerPool::leave(Thread kind, bool surplus) noexcept {
   std::uint64_t word = state_.load(std::memory_order_relaxed);
   const bool go = kind == Thread::tbb || retiring_.load(std::memory_order_acquire);
   const std::uint64_t change = go ? spinning_one + threads_one : spinning_one - parked_one;
-  while (pending(word) == 0) {
+  // Of two that are surplus to each other one stays: the other's leaving is in the word.
+  while (pending(word) == 0 && (!surplus || spinning(word) > 1)) {
     if (state_.compare_exchange_weak(word, word - change, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       if (kind == Thread::tbb) tbb_tasks_.fetch_sub(1, std::memory_order_acq_rel);
       return go || park();
@@ -342,8 +356,9 @@ void WorkerPool::stall_check() noexcept {
   }
   const std::uint64_t started = started_.load(std::memory_order_relaxed);
   if (started > stall_seen_) {
+    // Work still waits although something started: what has to start next may be what is held up. Look again sooner.
     stall_seen_ = started;
-    stall_interval_ = first_stall_interval_ns;
+    stall_interval_ = next_stall_interval_ns;
   } else {
     std::uint64_t now = word;
     for (;;) {

@@ -48,6 +48,10 @@ class WorkerPool {
   std::int64_t inline_floor_ns() const noexcept { return inline_floor_ns_; }
   /// The user's executor is gone: own threads leave. The pool itself stays (a timer may still name it); it is small.
   void retire() noexcept;
+  /// Another executor takes over a pool that was told to retire.
+  void revive() noexcept { retiring_.store(false, std::memory_order_release); }
+  /// Workers as asked for; 0: as many as there are cores.
+  int wanted_workers() const noexcept { return wanted_workers_; }
 
   /// The pool whose thread this is; null elsewhere.
   static WorkerPool* of_this_thread() noexcept;
@@ -55,6 +59,8 @@ class WorkerPool {
   void enter_wait() noexcept;
   void leave_wait() noexcept;
 
+  /// Threads of the pool that run or look for work now. A hint.
+  int runnable() const noexcept;
   /// Threads in the pool now; for tests.
   int threads() const noexcept;
 
@@ -63,9 +69,9 @@ class WorkerPool {
 
   void work(Thread kind) noexcept;
   Job* take(std::uint64_t also_subtract) noexcept;
-  Job* linger() noexcept;
+  Job* linger(bool& surplus) noexcept;
   void stop_spinning() noexcept;
-  bool leave(Thread kind) noexcept;
+  bool leave(Thread kind, bool surplus) noexcept;
   bool park() noexcept;
   void call_thread(std::uint64_t word) noexcept;
   bool wake_parked() noexcept;
@@ -74,6 +80,7 @@ class WorkerPool {
   void stall_check() noexcept;
   Job* dequeue() noexcept;
 
+  const int wanted_workers_;
   const int workers_;
   const int tbb_limit_;
   const std::int64_t inline_floor_ns_;

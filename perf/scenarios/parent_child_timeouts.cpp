@@ -37,9 +37,10 @@ bool hangs(std::int64_t iteration) {
 }
 
 struct Seen {
-  std::int64_t parents = 0;  ///< as the next two: touched by the serial parent bus's handler, read after `now()`
-  std::int64_t timeouts = 0;
-  std::int64_t late_children = 0;  ///< ordinary ones that the machine kept from running for a millisecond
+  // Atomic: now() may run one parent beside another that a worker is running (S-JMP-25).
+  std::atomic<std::int64_t> parents{0};
+  std::atomic<std::int64_t> timeouts{0};
+  std::atomic<std::int64_t> late_children{0};  ///< ordinary ones that the machine kept from running for a millisecond
   std::atomic<std::int64_t> children{0};
 };
 
@@ -59,7 +60,7 @@ void handle_parent(const TimedParent& parent, const EventBusRef& child_bus, Seen
 
 void handle_child(const TimedChild& child, std::stop_token stop, Seen& seen) {
   seen.children.fetch_add(1, std::memory_order_relaxed);
-  if (hangs(child.iteration)) wait_until_stopped(std::move(stop), 2ms);
+  if (hangs(child.iteration)) wait_until_stopped(std::move(stop), 200ms);  // stopped at 1 ms
 }
 
 EventBusOptions child_options() {
@@ -95,13 +96,13 @@ Sample parent_child_timeouts(const Run&) {
 
   const MemoryUse parents = parent_bus.memory();
   const MemoryUse children = child_bus.memory();
-  check_equal("parents handled", seen.parents, parent_count);
+  check_equal("parents handled", seen.parents.load(), parent_count);
   check_equal("children handled", seen.children.load(), parent_count);
-  check_equal("timeouts of children that wait", seen.timeouts, hanging_children);
+  check_equal("timeouts of children that wait", seen.timeouts.load(), hanging_children);
   // A child that the machine itself kept waiting for a millisecond has timed out rightly; a library that cuts children
   // short for no reason would do it far more often.
-  check(seen.late_children <= parent_count / 20,
-        std::to_string(seen.late_children) + " children that return at once timed out");
+  check(seen.late_children.load() <= parent_count / 20,
+        std::to_string(seen.late_children.load()) + " children that return at once timed out");
 
   const double sleep_ns = static_cast<double>(std::chrono::nanoseconds(child_timeout).count() * hanging_children);
   const double floor = sleep_ns / parent_count;
@@ -111,7 +112,7 @@ Sample parent_child_timeouts(const Run&) {
           .peak_bytes_per_unit = static_cast<double>(parents.peak_bytes + children.peak_bytes) / parent_count,
           .extra = {{"", "sleep_floor_ns_per_unit", floor},
                     {"", "above_floor_ns_per_unit", static_cast<double>(total_ns) / parent_count - floor},
-                    {"", "late_children", static_cast<double>(seen.late_children)}}};
+                    {"", "late_children", static_cast<double>(seen.late_children.load())}}};
 }
 
 }  // namespace abxbus::perf

@@ -88,7 +88,10 @@ TEST_CASE("event_result of a pending event returns with the first value, the lis
     gate.wait();
     return "slow";
   });
-  bus.on<Ask>([](const Ask&) { return "quick"; });
+  bus.on<Ask>([&](const Ask&) {
+    gate.wait_for_arrivals(1);
+    return "quick";
+  });
   const auto event = bus.emit(Ask{});
   CHECK(event.event_result() == "quick");
   CHECK(outcomes(event) == Texts{"started", "completed"});

@@ -138,7 +138,7 @@ TEST_CASE("a run in progress is settled at once", "[S-DST-8][S-DST-9]") {
   bus.on<Work>([](const Work&) { return 1; });
   bus.on<Work>([&](const Work&, std::stop_token stop) {
     gate.wait();
-    stopped = stop.stop_requested();
+    stopped = wait_for_stop(stop);
     returned = true;
     return 2;
   });

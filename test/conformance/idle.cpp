@@ -99,9 +99,9 @@ TEST_CASE("the same event's work on another bus does not count", "[S-IDLE-1]") {
   other.on<Work>([&](const Work&) { gate.wait(); });
   OpenAtExit guard(gate);
 
-  auto event = bus.emit(Work{});
-  other.emit(event);
+  auto event = other.emit(Work{});
   REQUIRE(gate.wait_for_arrivals(1));
+  bus.emit(event);
   REQUIRE(bus.wait_until_idle(15s));
   REQUIRE_FALSE(completed(event));
   REQUIRE_FALSE(other.is_idle_and_queue_empty());

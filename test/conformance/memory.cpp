@@ -154,7 +154,8 @@ TEST_CASE("nothing is left after the last bus and the last handle", "[P-MEM-3]")
     one.on("*", two.forwarder());
     one.on<Text>([](const Text& text) { return text.text + text.text; });
     two.on<Text>([](Event<Text> event) -> task<int> {
-      co_await event.emit(Reading{1, 2}).now_async();
+      auto child = event.emit(Reading{1, 2});
+      co_await child.now_async();
       co_return 1;
     });
     two.on<Reading>([](const Reading&) -> std::int64_t { throw std::runtime_error("an error is stored, too"); });

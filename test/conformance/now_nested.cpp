@@ -125,7 +125,8 @@ TEST_CASE("a coroutine parent holds its siblings back too", "[S-JMP-11][S-JMP-10
   note_names(bus, log);
   bus.on<Grandchild>([&](Event<Grandchild> event) -> abxbus::task<> {
     log.add("middle_start");
-    co_await event.emit(Child{}).now_async();
+    auto child = event.emit(Child{});  // a statement of its own: see task.hpp
+    co_await child.now_async();
     log.add("middle_end");
   });
   bus.on<Root>([&](Event<Root> event) -> abxbus::task<> {

@@ -224,7 +224,8 @@ TEST_CASE("the frame of a coroutine handler and its arguments live until it ends
   EventBus bus("MtFrame", {.max_history_size = 0});
   const EventHandler handler =
       bus.on<Mourned>([&, text = std::string("captured by the lambda")](const Mourned& mourned) -> abxbus::task<> {
-        co_await source.emit(Other{}).wait_async();
+        auto other = source.emit(Other{});
+        co_await other.wait_async();
         log.add(text);
         log.add(mourned.tail ? "payload alive" : "payload dead");
       });

@@ -225,6 +225,7 @@ TEST_CASE("waiting for the first result while the others go on", "[S-WAIT-6]") {
 
   REQUIRE(slow.wait_for_arrivals(1));
   REQUIRE(quick.wait_for_arrivals(1));
+  REQUIRE(middle.wait_for_arrivals(1));
   REQUIRE_FALSE(call.finished());
   quick.open();
   REQUIRE(call.finishes());
