@@ -214,6 +214,7 @@ DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept {
   BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
   const std::uint64_t word = bus->turn.load(std::memory_order_relaxed);
   if ((word & turn_attention) != 0) return DrainLook::stalled;  // among others a destroyed bus: let go of it
+  memory.scheduled = owner(word) == turn_scheduled;
   const std::uint64_t tail = bus->log.tail_word().load(std::memory_order_relaxed);
   const std::uint64_t before = std::exchange(memory.turn, word);
   const std::uint64_t tail_before = std::exchange(memory.tail, tail);

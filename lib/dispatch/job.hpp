@@ -16,6 +16,7 @@ enum class DrainLook : std::uint8_t {
 struct DrainMemory {
   std::uint64_t turn = 0;
   std::uint64_t tail = 0;
+  bool scheduled = true;  ///< the bus waited for a drain at the last look
 };
 
 /// A piece of work for the pool. Intrusive: it is part of an object that exists anyway, so submitting allocates nothing.

@@ -71,6 +71,7 @@ class WorkerPool {
   Job* take(std::uint64_t also_subtract) noexcept;
   Job* linger(bool& surplus) noexcept;
   void stop_spinning() noexcept;
+  void give_back(class HeldDrains& held) noexcept;
   bool leave(Thread kind, bool surplus) noexcept;
   bool park() noexcept;
   void call_thread(std::uint64_t word) noexcept;

@@ -137,8 +137,7 @@ TEST_CASE("the next serial handler does not start while one waits", "[S-HND-3]")
   }
 }
 
-TEST_CASE("parallel handlers all start, and the run lasts until all are settled",
-          "[S-HND-4]") {
+TEST_CASE("parallel handlers all start, and the run lasts until all are settled", "[S-HND-4]") {
   constexpr int count = 5;
   Gate gate;
   Meeting meeting;
