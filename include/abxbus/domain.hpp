@@ -1,8 +1,10 @@
 #pragma once
 
+#include <abxbus/fwd.hpp>
 #include <abxbus/modes.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace abxbus {
 

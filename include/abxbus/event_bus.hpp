@@ -91,13 +91,14 @@ class EventBusRef {
   }
   /// The same with `T` taken from the callable's first parameter.
   template <class F>
-    requires(!std::is_convertible_v<F, std::string_view>)
-  EventHandler on(F&& function, HandlerOptions options = {},
-                  std::source_location where = std::source_location::current()) const {
+  requires(!std::is_convertible_v<F, std::string_view>) EventHandler
+      on(F&& function, HandlerOptions options = {}, std::source_location where = std::source_location::current())
+  const {
     using T = detail::deduced_payload_t<F>;
-    static_assert(!std::is_void_v<T>,
-                  "abxbus: on(f) needs a callable whose first parameter is (const T&) or (Event<T>); name the type with "
-                  "on<T>(f), or use on(\"*\", f)");
+    static_assert(
+        !std::is_void_v<T>,
+        "abxbus: on(f) needs a callable whose first parameter is (const T&) or (Event<T>); name the type with "
+        "on<T>(f), or use on(\"*\", f)");
     return on<T>(std::forward<F>(function), std::move(options), where);
   }
   /// By event type name, or "*" for every event (S-REG-2).
@@ -131,9 +132,10 @@ class EventBusRef {
       detail::off_id(core_, pattern, which);
     } else {
       using F = std::decay_t<const X&>;
-      static_assert(std::is_pointer_v<F> || requires(const X& x) { x.use_count(); },
-                    "abxbus: off() knows entries, ids, function pointers and shared callables; a lambda is removed "
-                    "through the EventHandler that on() returned");
+      static_assert(
+          std::is_pointer_v<F> || requires(const X& x) { x.use_count(); },
+          "abxbus: off() knows entries, ids, function pointers and shared callables; a lambda is removed "
+          "through the EventHandler that on() returned");
       detail::off_identity(core_, pattern, detail::identity_of<F>(which));
     }
   }
@@ -169,9 +171,9 @@ class EventBusRef {
   // -- find (H-FIND) --------------------------------------------------------------------------------------------
   template <event_payload T>
   std::optional<Event<T>> find(FindOptions<Event<T>> options = {}) const {
-    return detail::found<Event<T>>(detail::find_blocking(
-        core_, detail::event_type_info<T>().event_type, options.past, options.future,
-        detail::typed_where<Event<T>, T>(std::move(options.where)), options.stop_token));
+    return detail::found<Event<T>>(
+        detail::find_blocking(core_, detail::event_type_info<T>().event_type, options.past, options.future,
+                              detail::typed_where<Event<T>, T>(std::move(options.where)), options.stop_token));
   }
   std::optional<BaseEvent> find(std::string_view pattern, FindOptions<BaseEvent> options = {}) const {
     return detail::found<BaseEvent>(
@@ -264,7 +266,9 @@ class Forwarder {
   EventBusRef target_;
 };
 
-inline Forwarder EventBusRef::forwarder() const { return Forwarder(*this); }
+inline Forwarder EventBusRef::forwarder() const {
+  return Forwarder(*this);
+}
 
 /// Removes its registration when it goes out of scope (S-REG-11).
 class ScopedHandler {
@@ -286,13 +290,15 @@ class ScopedHandler {
 
 template <class T>
 future<Event<T>> Event<T>::now_async(WaitOptions options) const {
-  return BaseEvent::now_async(std::move(options)).template as<Event>(
-      [](detail::FutureState& state) { return Event(detail::take_event(state)); });
+  return BaseEvent::now_async(std::move(options)).template as<Event>([](detail::FutureState& state) {
+    return Event(detail::take_event(state));
+  });
 }
 template <class T>
 future<Event<T>> Event<T>::wait_async(WaitOptions options) const {
-  return BaseEvent::wait_async(std::move(options)).template as<Event>(
-      [](detail::FutureState& state) { return Event(detail::take_event(state)); });
+  return BaseEvent::wait_async(std::move(options)).template as<Event>([](detail::FutureState& state) {
+    return Event(detail::take_event(state));
+  });
 }
 
 }  // namespace abxbus

@@ -58,12 +58,12 @@ struct EventOptions {
 
 /// Options of one registration (`on`).
 struct HandlerOptions {
-  std::string id = {};                      ///< empty: the UUIDv5 of D-ID-5, computed when first asked for
-  std::string handler_name = {};            ///< empty: "anonymous"
-  std::string handler_file_path = {};       ///< empty: `<path>:<line>` of the call when the bus detects file paths
+  std::string id = {};                 ///< empty: the UUIDv5 of D-ID-5, computed when first asked for
+  std::string handler_name = {};       ///< empty: "anonymous"
+  std::string handler_file_path = {};  ///< empty: `<path>:<line>` of the call when the bus detects file paths
   std::optional<Timestamp> handler_registered_at = {};  ///< unset: now
-  std::optional<Seconds> handler_timeout = {};          ///< unset: the event's `event_handler_timeout`; 0: none of its own
-  std::optional<Seconds> handler_slow_timeout = {};     ///< unset: event, then bus; 0: no warning
+  std::optional<Seconds> handler_timeout = {};       ///< unset: the event's `event_handler_timeout`; 0: none of its own
+  std::optional<Seconds> handler_slow_timeout = {};  ///< unset: event, then bus; 0: no warning
 };
 
 /// Options of `now()` and `wait()` (S-JMP-4, S-JMP-6, T-CAN-15).

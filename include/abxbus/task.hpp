@@ -15,8 +15,9 @@ namespace abxbus {
 /// A suspended handler holds no thread. Its frame is counted as memory of the bus that runs it.
 /// Captures: a coroutine lambda registered with `on` lives in the registration and outlives its runs (S-REG-16).
 ///
-/// Compiler: g++ 12 copies the bytes of an aggregate that is made inside a co_await expression, without its constructors.
-/// So `co_await event.emit(Paid{"x"}).now_async()` hands over a broken string there. Emit in a statement of its own:
+/// Compiler: g++ 12 copies the bytes of an aggregate that is made inside a co_await expression, without its
+/// constructors. So `co_await event.emit(Paid{"x"}).now_async()` hands over a broken string there. Emit in a statement
+/// of its own:
 ///   auto paid = event.emit(Paid{"x"});
 ///   co_await paid.now_async();
 template <class T>

@@ -98,8 +98,7 @@ Record* leave_parent(Record* record, std::uint32_t flags) noexcept {
 
 /// The last hold is gone. Returns the parent whose hold this event owes, if any (with a reference).
 Record* complete(Record* record, std::int64_t now) noexcept {
-  if (record->started_at.load(std::memory_order_relaxed) == 0)
-    record->started_at.store(now, std::memory_order_relaxed);
+  if (record->started_at.load(std::memory_order_relaxed) == 0) record->started_at.store(now, std::memory_order_relaxed);
   record->completed_at.store(now, std::memory_order_relaxed);
   ABXBUS_HOOK(complete_counted);
   // Zero-history buses forget the event before anybody can learn that it is completed (H-HIST-23).
@@ -226,8 +225,7 @@ void make_blocking(Record* child) noexcept {
   // The hold first (safe: the caller runs inside a handler of the parent, whose own leg is open), then the mark. One
   // word decides between "completed before it was counted" and "completion gives it back".
   parent->holds.fetch_add(1, std::memory_order_acq_rel);
-  const std::uint32_t before =
-      child->flags.fetch_or(flag_blocking | flag_holds_parent, std::memory_order_acq_rel);
+  const std::uint32_t before = child->flags.fetch_or(flag_blocking | flag_holds_parent, std::memory_order_acq_rel);
   if ((before & (flag_completed | flag_holds_parent)) != 0) parent->holds.fetch_sub(1, std::memory_order_acq_rel);
 }
 

@@ -7,14 +7,14 @@
 
 /// The end of legs and events, and who waits for it.
 ///
-/// Counting, never scanning: `Record::holds` = open legs + open blocking children. Who brings it to 0 completes the event,
-/// exactly once, because nothing raises it from 0 (an accept of a completed event is decided under ACCEPTING).
+/// Counting, never scanning: `Record::holds` = open legs + open blocking children. Who brings it to 0 completes the
+/// event, exactly once, because nothing raises it from 0 (an accept of a completed event is decided under ACCEPTING).
 /// Order (T-CAN-4): results terminal, completed_at and COMPLETED, history removal and trimming, waiters, then turn and
 /// locks, then the parent's hold; iteratively upwards.
 ///
-/// Waiters: an intrusive list under the record's WAITER_LOCK bit. A waiter links itself under the bit unless COMPLETED is
-/// set; the completer sets COMPLETED first and then takes the list under the bit. So the bit serialises "seen completed?"
-/// against "list taken": no lost wake-up. A node is touched last by the store of its state.
+/// Waiters: an intrusive list under the record's WAITER_LOCK bit. A waiter links itself under the bit unless COMPLETED
+/// is set; the completer sets COMPLETED first and then takes the list under the bit. So the bit serialises "seen
+/// completed?" against "list taken": no lost wake-up. A node is touched last by the store of its state.
 namespace abxbus::detail {
 
 enum class WaiterState : std::uint32_t { waiting, signalled, dropped, cancelled, timed_out };
@@ -42,9 +42,9 @@ bool unlink_waiter(Record* record, Waiter& waiter) noexcept;
 /// A result has been settled while the event goes on: releases who waits for it, and with a usable value those who want
 /// the first. Dekker (HandlerRun::status, flag_wants_first): status, fence, flag; a waiter sets the flag, then looks.
 void result_settled(Record* record, bool is_usable) noexcept;
-/// The same after any number of results, for a caller with a seq_cst read-modify-write between the last of them and this.
-/// A handler run leaves it to the next start of its thread (its exchange to RUNNING is that operation), to the count of
-/// the fan-out, or to the end of the run, so that a result costs no fence of its own.
+/// The same after any number of results, for a caller with a seq_cst read-modify-write between the last of them and
+/// this. A handler run leaves it to the next start of its thread (its exchange to RUNNING is that operation), to the
+/// count of the fan-out, or to the end of the run, so that a result costs no fence of its own.
 void tell_result_waiters(Record* record) noexcept;
 bool has_usable_value(const Record* record) noexcept;
 

@@ -1,11 +1,10 @@
-#include <abxbus/context.hpp>
-
 #include "bus/core.hpp"
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
 #include "bus/waiting.hpp"
 #include "event/futex.hpp"
 
+#include <abxbus/context.hpp>
 #include <abxbus/error.hpp>
 
 namespace abxbus {
@@ -25,12 +24,18 @@ std::optional<EventBusRef> get_current_eventbus() {
   retain_core(current_frame->bus);
   return EventBusRef(current_frame->bus);
 }
-bool in_handler_context() noexcept { return current_frame != nullptr; }
+bool in_handler_context() noexcept {
+  return current_frame != nullptr;
+}
 
 namespace this_handler {
 
-std::stop_token stop_token() { return current_frame != nullptr ? current_frame->stop_token() : std::stop_token(); }
-bool stop_requested() noexcept { return current_frame != nullptr && current_frame->stale(); }
+std::stop_token stop_token() {
+  return current_frame != nullptr ? current_frame->stop_token() : std::stop_token();
+}
+bool stop_requested() noexcept {
+  return current_frame != nullptr && current_frame->stale();
+}
 void throw_if_stopped() {
   if (stop_requested()) throw OperationCancelled("the handler was cut short");
 }

@@ -12,8 +12,9 @@
 #include <abxbus/event_bus.hpp>
 #include <abxbus/options.hpp>
 
-#include <atomic>
 #include <concurrentqueue.h>
+
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -64,17 +65,17 @@ struct DomainState {
   /// The arbiter: everything contended about turns and the global lock of these buses. Short sections, no user code, no
   /// wait. The uncontended path (drain after drain, now() on a free bus) never takes it.
   std::mutex arbiter;
-  BusCore* global_holder = nullptr;       ///< bus whose run holds the global lock, or that it is reserved for
-  std::deque<BusCore*> global_waiters;    ///< heads of buses in arrival order
+  BusCore* global_holder = nullptr;     ///< bus whose run holds the global lock, or that it is reserved for
+  std::deque<BusCore*> global_waiters;  ///< heads of buses in arrival order
 };
 
 struct BusOptions {
   EventConcurrency event_concurrency;
   EventHandlerConcurrency handler_concurrency;
   EventHandlerCompletion handler_completion;
-  std::int64_t event_timeout_ns;         ///< 0: none
-  std::int64_t event_slow_ns;            ///< 0: none
-  std::int64_t handler_slow_ns;          ///< 0: none
+  std::int64_t event_timeout_ns;  ///< 0: none
+  std::int64_t event_slow_ns;     ///< 0: none
+  std::int64_t handler_slow_ns;   ///< 0: none
   std::int64_t destroy_grace_ns;
   std::int64_t inline_floor_ns;  ///< 0: never inline
   bool detect_file_paths;
@@ -118,7 +119,7 @@ struct BusCore {
 
   // -- what only the turn's holder writes ------------------------------------------------------------------------
   alignas(64) std::uint64_t cursor = 0;  ///< next ticket to look at
-  std::uint64_t held_word = 0;  ///< holder: the turn word as taken
+  std::uint64_t held_word = 0;           ///< holder: the turn word as taken
   /// Legs that the turn's holder has gone through; single writer. Read by the reclaimer and by idle checks.
   std::atomic<std::uint64_t> turn_epoch{0};
   std::atomic<std::uint64_t> done_turn{0};
@@ -173,7 +174,7 @@ struct BusCore {
   std::atomic<ReadyQueue*> ready{nullptr};
 
   // -- contended state, under the domain's arbiter ------------------------------------------------------------------
-  std::uint32_t pause = 0;      ///< jump runs beside the turn
+  std::uint32_t pause = 0;  ///< jump runs beside the turn
   bool closing = false;
   bool head_wait = false;       ///< the head waits for the global lock
   bool global_granted = false;  ///< the global lock is reserved for the head

@@ -17,7 +17,9 @@
 /// Accepting an event: ticket, leg, publication, wake-up. Everything that can throw happens before the ticket.
 namespace abxbus::detail {
 
-bool caller_is_stale() noexcept { return current_frame != nullptr && current_frame->stale(); }
+bool caller_is_stale() noexcept {
+  return current_frame != nullptr && current_frame->stale();
+}
 
 namespace {
 
@@ -74,16 +76,14 @@ void publish(BusCore* bus, Leg* leg, std::uint64_t ticket, EventConcurrency mode
   const bool lane = mode == EventConcurrency::parallel && !side;
   if (lane && !bus->log.lane_used.load(std::memory_order_seq_cst))
     bus->log.lane_used.store(true, std::memory_order_seq_cst);
-  if ((lane || side) && bus->in_order.load(std::memory_order_relaxed))
-    bus->log.leave_ticket_order(bus->in_order);
+  if ((lane || side) && bus->in_order.load(std::memory_order_relaxed)) bus->log.leave_ticket_order(bus->in_order);
   std::uintptr_t bits = 0;
   if (side) bits |= slot_spent;
   if (lane) bits |= slot_lane;
   if (odd) bits |= slot_odd;
   ABXBUS_HOOK(emit_ticket_taken);
   std::atomic<std::uintptr_t>& slot = bus->log.own_slot(ticket);
-  const std::uintptr_t before =
-      slot.fetch_or(reinterpret_cast<std::uintptr_t>(leg) | bits, std::memory_order_seq_cst);
+  const std::uintptr_t before = slot.fetch_or(reinterpret_cast<std::uintptr_t>(leg) | bits, std::memory_order_seq_cst);
   ABXBUS_HOOK(emit_published);
   if ((before & slot_unlisted) != 0) bus->log.forget(leg);  // evicted while it was still on its way
   if (bus->destroyed.load(std::memory_order_seq_cst)) [[unlikely]] {
@@ -300,6 +300,8 @@ RecordPtr emit_child(RecordHead* parent_head, RecordPtr child) {
   if (caller_is_stale()) return child;
   ChildLink link(parent, as_record(child.get()), frame);
   RecordPtr result = emit_record(bus, std::move(child));
+  // Not accepted after all (the handler was cut short meanwhile): a child that never completes would keep its parent.
+  if (!as_record(result.get())->accepted()) return result;
   link.keep();
   if (frame != nullptr && (result.get()->flags.load(std::memory_order_relaxed) & flag_blocking) != 0)
     make_blocking(as_record(result.get()));

@@ -36,7 +36,7 @@ struct Entry {
   std::source_location where;
   bool detect_path = false;
   bool forwarder = false;
-  bool time_given = false;  ///< handler_registered_at came from the options
+  bool time_given = false;         ///< handler_registered_at came from the options
   const BusCore* owner = nullptr;  ///< identity only
   /// The bus's "some handler has a timeout of its own"; shared, since a handle outlives the bus.
   std::shared_ptr<std::atomic<bool>> owner_flags;

@@ -1,5 +1,3 @@
-#include <abxbus/event.hpp>
-
 #include "bus/core.hpp"
 #include "bus/run.hpp"
 #include "event/log.hpp"
@@ -8,6 +6,7 @@
 #include "event/text_forms.hpp"
 
 #include <abxbus/error.hpp>
+#include <abxbus/event.hpp>
 #include <abxbus/event_bus.hpp>
 
 #include <boost/json/object.hpp>
@@ -178,10 +177,10 @@ void Invocation::reject_payload(const ValidationError& reason) {
     info.handler_id = entry_id(*frame->result->entry);
     info.handler_name = entry_name(*frame->result->entry);
   }
-  result = Value::make(
-      std::make_exception_ptr(EventHandlerPayloadSchemaError(
-          "Event payload of " + event_label_of(record) + " does not fit the handler: " + reason.what(), std::move(info))),
-      ValueKind::error);
+  result = Value::make(std::make_exception_ptr(EventHandlerPayloadSchemaError(
+                           "Event payload of " + event_label_of(record) + " does not fit the handler: " + reason.what(),
+                           std::move(info))),
+                       ValueKind::error);
 }
 
 void* allocate_value(std::size_t bytes) {
@@ -226,14 +225,18 @@ BaseEvent BaseEvent::make(std::string_view event_type, json::ref payload, EventO
   return event;
 }
 
-std::string BaseEvent::event_type() const { return std::string(type_name_of(as_record(record_.get()))); }
+std::string BaseEvent::event_type() const {
+  return std::string(type_name_of(as_record(record_.get())));
+}
 std::string BaseEvent::event_version() const {
   const Record* const record = as_record(record_.get());
   if (const OptionBlock* block = record->options.load(std::memory_order_acquire); block && block->event_version)
     return *block->event_version;
   return std::string(record->type->defaults->event_version);
 }
-std::optional<Seconds> BaseEvent::event_timeout() const { return option_fields(as_record(record_.get())).event_timeout; }
+std::optional<Seconds> BaseEvent::event_timeout() const {
+  return option_fields(as_record(record_.get())).event_timeout;
+}
 std::optional<Seconds> BaseEvent::event_slow_timeout() const {
   return option_fields(as_record(record_.get())).event_slow_timeout;
 }
@@ -255,7 +258,9 @@ std::optional<EventHandlerCompletion> BaseEvent::event_handler_completion() cons
 bool BaseEvent::event_blocks_parent_completion() const noexcept {
   return (record_.get()->flags.load(std::memory_order_acquire) & flag_blocking) != 0;
 }
-Uuid BaseEvent::event_id() const noexcept { return event_id_of(as_record(record_.get())); }
+Uuid BaseEvent::event_id() const noexcept {
+  return event_id_of(as_record(record_.get()));
+}
 
 std::vector<std::string> BaseEvent::event_path() const {
   std::vector<std::string> path;
@@ -292,7 +297,9 @@ std::size_t BaseEvent::event_pending_bus_count() const noexcept {
   }
   return count;
 }
-Timestamp BaseEvent::event_created_at() const noexcept { return to_timestamp(as_record(record_.get())->created_at); }
+Timestamp BaseEvent::event_created_at() const noexcept {
+  return to_timestamp(as_record(record_.get())->created_at);
+}
 EventStatus BaseEvent::event_status() const noexcept {
   const Record* const record = as_record(record_.get());
   if (record->completed()) return EventStatus::completed;
@@ -326,7 +333,8 @@ void BaseEvent::set_event_handler_timeout(std::optional<Seconds> value) const {
 }
 void BaseEvent::set_event_handler_slow_timeout(std::optional<Seconds> value) const {
   check_duration(value, "event_handler_slow_timeout");
-  change_options(as_record(record_.get()), [&](OptionBlock& block) { block.fields.event_handler_slow_timeout = value; });
+  change_options(as_record(record_.get()),
+                 [&](OptionBlock& block) { block.fields.event_handler_slow_timeout = value; });
 }
 void BaseEvent::set_event_handler_concurrency(std::optional<EventHandlerConcurrency> value) const {
   change_options(as_record(record_.get()), [&](OptionBlock& block) { block.fields.event_handler_concurrency = value; });

@@ -1,5 +1,3 @@
-#include <abxbus/event_bus.hpp>
-
 #include "bus/completion.hpp"
 #include "bus/emit.hpp"
 #include "bus/history.hpp"
@@ -14,6 +12,7 @@
 #include "event/text_forms.hpp"
 
 #include <abxbus/error.hpp>
+#include <abxbus/event_bus.hpp>
 
 #include <cmath>
 #include <limits>
@@ -38,7 +37,9 @@ const TypeKey* registration_key(std::string_view key) {
 }
 
 /// A pattern that names no key is unknown, not wrong: `off` ignores it.
-const TypeKey* known_key(std::string_view key) { return intern_type(key); }
+const TypeKey* known_key(std::string_view key) {
+  return intern_type(key);
+}
 
 }  // namespace
 
@@ -91,7 +92,8 @@ void off_identity(BusCore* core, std::string_view key, const void* identity) {
 
 using namespace detail;
 
-// -- handles ------------------------------------------------------------------------------------------------------------
+// -- handles
+// ------------------------------------------------------------------------------------------------------------
 
 EventHandler::EventHandler(const EventHandler& other) noexcept : entry_(other.entry_) {
   if (entry_ != nullptr) retain_entry(entry_);
@@ -99,20 +101,38 @@ EventHandler::EventHandler(const EventHandler& other) noexcept : entry_(other.en
 EventHandler::~EventHandler() {
   if (entry_ != nullptr) release_entry(entry_);
 }
-std::string EventHandler::id() const { return entry_id(*entry_); }
-std::string EventHandler::handler_name() const { return std::string(entry_name(*entry_)); }
+std::string EventHandler::id() const {
+  return entry_id(*entry_);
+}
+std::string EventHandler::handler_name() const {
+  return std::string(entry_name(*entry_));
+}
 std::optional<std::string> EventHandler::handler_file_path() const {
   std::string path = entry_file_path(*entry_);
   if (path.empty()) return std::nullopt;
   return path;
 }
-std::optional<Seconds> EventHandler::handler_timeout() const noexcept { return entry_timeout(*entry_); }
-std::optional<Seconds> EventHandler::handler_slow_timeout() const noexcept { return entry_slow_timeout(*entry_); }
-Timestamp EventHandler::handler_registered_at() const noexcept { return to_timestamp(entry_->registered_at); }
-std::string EventHandler::event_pattern() const { return entry_->key->name; }
-std::string EventHandler::eventbus_name() const { return entry_->bus_name; }
-std::string EventHandler::eventbus_id() const { return entry_->bus_id; }
-std::string EventHandler::label() const { return entry_label(*entry_); }
+std::optional<Seconds> EventHandler::handler_timeout() const noexcept {
+  return entry_timeout(*entry_);
+}
+std::optional<Seconds> EventHandler::handler_slow_timeout() const noexcept {
+  return entry_slow_timeout(*entry_);
+}
+Timestamp EventHandler::handler_registered_at() const noexcept {
+  return to_timestamp(entry_->registered_at);
+}
+std::string EventHandler::event_pattern() const {
+  return entry_->key->name;
+}
+std::string EventHandler::eventbus_name() const {
+  return entry_->bus_name;
+}
+std::string EventHandler::eventbus_id() const {
+  return entry_->bus_id;
+}
+std::string EventHandler::label() const {
+  return entry_label(*entry_);
+}
 void EventHandler::set_handler_timeout(std::optional<Seconds> value) const {
   const double seconds = seconds_or_nan(value, "handler_timeout");
   if (value) entry_->owner_flags->store(true, std::memory_order_relaxed);
@@ -156,7 +176,8 @@ ScopedHandler::~ScopedHandler() {
   }
 }
 
-// -- operations -----------------------------------------------------------------------------------------------------------
+// -- operations
+// -----------------------------------------------------------------------------------------------------------
 
 bool EventBusRef::wait_until_idle(std::optional<Seconds> timeout, std::stop_token stop) const {
   require_live(core_, "wait_until_idle");
@@ -187,12 +208,14 @@ bool EventBusRef::wait_until_idle(std::optional<Seconds> timeout, std::stop_toke
   // Stopped first: that the calling handler was cut short may be what made the bus idle.
   if (cancelled.load(std::memory_order_acquire)) throw OperationCancelled("wait_until_idle was stopped");
   if (idle) return true;
-  log(LogLevel::warning, "Timeout waiting for event bus to be idle after " + seconds_text(*options.timeout) + "s: " +
-                             core_->label);
+  log(LogLevel::warning,
+      "Timeout waiting for event bus to be idle after " + seconds_text(*options.timeout) + "s: " + core_->label);
   return false;
 }
 
-bool EventBusRef::is_idle_and_queue_empty() const noexcept { return bus_is_idle(core_); }
+bool EventBusRef::is_idle_and_queue_empty() const noexcept {
+  return bus_is_idle(core_);
+}
 
 bool EventBusRef::is_idle() const {
   for (const RecordPtr& record : listed_events(core_)) {
@@ -207,17 +230,26 @@ bool EventBusRef::is_idle() const {
   return true;
 }
 
-void EventBusRef::destroy(bool clear) const noexcept { destroy_bus(core_, clear); }
+void EventBusRef::destroy(bool clear) const noexcept {
+  destroy_bus(core_, clear);
+}
 bool EventBusRef::is_destroyed() const noexcept {
   return core_->destroyed.load(std::memory_order_acquire) ||
          core_->born != process_generation.load(std::memory_order_relaxed);
 }
 
-// -- inspection -----------------------------------------------------------------------------------------------------------
+// -- inspection
+// -----------------------------------------------------------------------------------------------------------
 
-const std::string& EventBusRef::name() const noexcept { return core_->name; }
-const std::string& EventBusRef::id() const noexcept { return core_->id; }
-const std::string& EventBusRef::label() const noexcept { return core_->label; }
+const std::string& EventBusRef::name() const noexcept {
+  return core_->name;
+}
+const std::string& EventBusRef::id() const noexcept {
+  return core_->id;
+}
+const std::string& EventBusRef::label() const noexcept {
+  return core_->label;
+}
 
 EventBusOptions EventBusRef::options() const {
   EventBusOptions options = core_->shown;
@@ -235,7 +267,9 @@ EventBusOptions EventBusRef::options() const {
   return options;
 }
 
-EventHistory EventBusRef::event_history() const { return EventHistory(bus_history(core_)); }
+EventHistory EventBusRef::event_history() const {
+  return EventHistory(bus_history(core_));
+}
 
 std::vector<Uuid> EventBusRef::pending_event_queue() const {
   std::vector<Uuid> ids;
@@ -246,7 +280,8 @@ std::vector<Uuid> EventBusRef::pending_event_queue() const {
     for (auto& slot : segment->slots) {
       const std::uintptr_t value = slot.load(std::memory_order_seq_cst);
       Leg* const leg = EventLog::leg_of(value);
-      if (leg != nullptr && (value & slot_spent) == 0 && segment->number * segment_slots < issued) ids.push_back(event_id_of(leg->record));
+      if (leg != nullptr && (value & slot_spent) == 0 && segment->number * segment_slots < issued)
+        ids.push_back(event_id_of(leg->record));
     }
   }
   return ids;
@@ -271,7 +306,9 @@ std::vector<std::pair<std::string, std::vector<std::string>>> EventBusRef::handl
   }
   return keys;
 }
-std::size_t EventBusRef::handler_count() const noexcept { return core_->registry.count(); }
+std::size_t EventBusRef::handler_count() const noexcept {
+  return core_->registry.count();
+}
 
 namespace {
 std::vector<BaseEvent> events_of(BusCore* core, EventStatus status) {
@@ -284,17 +321,26 @@ std::vector<BaseEvent> events_of(BusCore* core, EventStatus status) {
 }
 }  // namespace
 
-std::vector<BaseEvent> EventBusRef::events_pending() const { return events_of(core_, EventStatus::pending); }
-std::vector<BaseEvent> EventBusRef::events_started() const { return events_of(core_, EventStatus::started); }
-std::vector<BaseEvent> EventBusRef::events_completed() const { return events_of(core_, EventStatus::completed); }
+std::vector<BaseEvent> EventBusRef::events_pending() const {
+  return events_of(core_, EventStatus::pending);
+}
+std::vector<BaseEvent> EventBusRef::events_started() const {
+  return events_of(core_, EventStatus::started);
+}
+std::vector<BaseEvent> EventBusRef::events_completed() const {
+  return events_of(core_, EventStatus::completed);
+}
 std::size_t EventBusRef::find_waiter_count() const noexcept {
   return core_->find_waiters.load(std::memory_order_acquire);
 }
 EventLock EventBusRef::resolve_event_lock(const BaseEvent& event) const {
   switch (resolve_concurrency(as_record(event.record()), core_)) {
-    case EventConcurrency::global_serial: return EventLock::global;
-    case EventConcurrency::bus_serial: return EventLock::bus;
-    case EventConcurrency::parallel: break;
+    case EventConcurrency::global_serial:
+      return EventLock::global;
+    case EventConcurrency::bus_serial:
+      return EventLock::bus;
+    case EventConcurrency::parallel:
+      break;
   }
   return EventLock::none;
 }
@@ -303,7 +349,8 @@ MemoryUse EventBusRef::memory() const noexcept {
   use.live_bytes = core_->memory.sample_peak();
   use.live_events = core_->memory.events();
   use.peak_bytes = core_->memory.peak();
-  if (use.live_events > 0) use.bytes_per_event = static_cast<double>(use.live_bytes) / static_cast<double>(use.live_events);
+  if (use.live_events > 0)
+    use.bytes_per_event = static_cast<double>(use.live_bytes) / static_cast<double>(use.live_events);
   return use;
 }
 

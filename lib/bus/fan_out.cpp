@@ -45,8 +45,7 @@ bool claim_front(Run* run, ParallelState& state, Share* share, std::uint32_t& in
 }
 
 bool steal(ParallelState& state, const Share* mine, std::uint32_t& index) noexcept {
-  const std::uint32_t taken =
-      std::min(state.shares_taken.load(std::memory_order_acquire), ParallelState::max_shares);
+  const std::uint32_t taken = std::min(state.shares_taken.load(std::memory_order_acquire), ParallelState::max_shares);
   for (std::uint32_t i = 0; i < taken; ++i)
     if (&state.shares[i] != mine && pop_front(state.shares[i], index)) return true;
   return false;
@@ -54,8 +53,7 @@ bool steal(ParallelState& state, const Share* mine, std::uint32_t& index) noexce
 
 bool work_left(Run* run, ParallelState& state) noexcept {
   if (state.next.load(std::memory_order_relaxed) < run->count) return true;
-  const std::uint32_t taken =
-      std::min(state.shares_taken.load(std::memory_order_relaxed), ParallelState::max_shares);
+  const std::uint32_t taken = std::min(state.shares_taken.load(std::memory_order_relaxed), ParallelState::max_shares);
   for (std::uint32_t i = 0; i < taken; ++i) {
     const std::uint64_t range = state.shares[i].range.load(std::memory_order_relaxed);
     if (static_cast<std::uint32_t>(range >> 32) < static_cast<std::uint32_t>(range)) return true;
@@ -131,9 +129,13 @@ std::uint32_t work(Run* run) noexcept {
       arm_helper(run, state);
       Share* const readings = share != nullptr ? share : &local;
       switch (execute(run, index, readings)) {
-        case Step::settled: after_settled(run, index); break;
-        case Step::suspended: continue;  // counted when the coroutine ends
-        case Step::lost: return 0;       // the taker counts
+        case Step::settled:
+          after_settled(run, index);
+          break;
+        case Step::suspended:
+          continue;  // counted when the coroutine ends
+        case Step::lost:
+          return 0;  // the taker counts
       }
     }
     if (share != nullptr) {
@@ -146,7 +148,9 @@ std::uint32_t work(Run* run) noexcept {
 
 }  // namespace
 
-void participate(Run* run) noexcept { count_settled(run, work(run)); }
+void participate(Run* run) noexcept {
+  count_settled(run, work(run));
+}
 
 void participant_settled(Run* run, std::uint32_t index) noexcept {
   retain_run(run);

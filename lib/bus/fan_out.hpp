@@ -8,16 +8,16 @@
 
 /// The handlers of one event as parallel tasks.
 ///
-/// Purpose: all handlers are started without waiting for one another, in registration order (S-HND-4), by as many threads
-/// as come. A participant claims a few indices from the front of `next` into its share, on a line of its own, and takes
-/// them one at a time; who runs dry takes single ones from the front of other shares. So a handler that blocks holds back
-/// nothing that another thread could start. Before user code is entered with work left, one helper is pending in the
-/// pool; it joins and arms the next, so the team doubles as far as there are threads.
+/// Purpose: all handlers are started without waiting for one another, in registration order (S-HND-4), by as many
+/// threads as come. A participant claims a few indices from the front of `next` into its share, on a line of its own,
+/// and takes them one at a time; who runs dry takes single ones from the front of other shares. So a handler that
+/// blocks holds back nothing that another thread could start. Before user code is entered with work left, one helper is
+/// pending in the pool; it joins and arms the next, so the team doubles as far as there are threads.
 ///
 /// Counting: a participant counts what it settled in its share and subtracts it from `left` when the share is empty. If
-/// its handler is taken, the taker subtracts that count too (it was written before the slot's RUNNING word, and its owner
-/// is inside user code or has lost). Who brings `left` to 0 finishes the run.
-/// Cut short: participants settle what they claim as cancelled instead of running it.
+/// its handler is taken, the taker subtracts that count too (it was written before the slot's RUNNING word, and its
+/// owner is inside user code or has lost). Who brings `left` to 0 finishes the run. Cut short: participants settle what
+/// they claim as cancelled instead of running it.
 namespace abxbus::detail {
 
 struct alignas(64) Share {

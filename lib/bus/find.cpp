@@ -15,17 +15,17 @@
 
 /// find: a past scan and a future wait, handed over so that every accepted event is offered exactly once.
 ///
-/// Registration: the waiter is listed, `find_waiters` raised, then B = tail is read, then the slots below B are scanned.
-/// An emitter publishes its slot, then reads `find_waiters` (Dekker find_waiters, slot; all seq_cst). A ticket below B is
-/// seen by the scan, or its slot was empty then and its emitter sees the waiter; a ticket from B on was taken after the
-/// waiter was visible. So an offer for a ticket below B counts only if the scan met a gap there.
+/// Registration: the waiter is listed, `find_waiters` raised, then B = tail is read, then the slots below B are
+/// scanned. An emitter publishes its slot, then reads `find_waiters` (Dekker find_waiters, slot; all seq_cst). A ticket
+/// below B is seen by the scan, or its slot was empty then and its emitter sees the waiter; a ticket from B on was
+/// taken after the waiter was visible. So an offer for a ticket below B counts only if the scan met a gap there.
 namespace abxbus::detail {
 
 /// One waiting find. Shared by the caller and by emitters that are offering.
 struct FindWaiter : std::enable_shared_from_this<FindWaiter> {
   enum : std::uint32_t { waiting, matched, ended };
 
-  BusCore* bus = nullptr;  ///< one reference
+  BusCore* bus = nullptr;        ///< one reference
   const TypeKey* key = nullptr;  ///< null: any type
   std::function<bool(RecordHead*)> where;
   std::uint64_t from = 0;
@@ -116,7 +116,8 @@ RecordPtr register_and_scan(const std::shared_ptr<FindWaiter>& waiter, Window pa
   BusCore* const bus = waiter->bus;
   std::uint64_t below = 0;
   {
-    // Held from before the waiter is listed: an offer made meanwhile waits until it is known which tickets the scan has.
+    // Held from before the waiter is listed: an offer made meanwhile waits until it is known which tickets the scan
+    // has.
     const std::lock_guard lock(waiter->mutex);
     {
       const std::lock_guard list_lock(bus->find_mutex);

@@ -35,8 +35,8 @@ Start publish(ExecSlot& slot, Run* run, std::uint32_t index, std::int64_t deadli
   slot.slow_at.store(slow_at, std::memory_order_relaxed);
   slot.event_slow_at.store(run->event_slow_at, std::memory_order_relaxed);
   slot.share.store(share, std::memory_order_relaxed);
-  running = ((slot.word.load(std::memory_order_relaxed) & ~(slot_state_mask | slot_pin)) + slot_generation) |
-            slot_running;
+  running =
+      ((slot.word.load(std::memory_order_relaxed) & ~(slot_state_mask | slot_pin)) + slot_generation) | slot_running;
   slot.word.exchange(running, std::memory_order_seq_cst);
   ABXBUS_HOOK(handler_running);
   if (cut_of(run) != Cut::none) {
@@ -65,9 +65,9 @@ Deadlines deadlines_of(const Run* run, HandlerRun& result, std::int64_t now) noe
   }
   const std::int64_t effective = limits.effective();
   if (limits.slow_ns != 0 && (effective == 0 || effective > limits.slow_ns)) when.slow_at = now + limits.slow_ns;
-  result.timeout_us.store(effective >= INT64_C(4'000'000'000'000) ? UINT32_MAX
-                                                                   : static_cast<std::uint32_t>(effective / 1'000),
-                          std::memory_order_relaxed);
+  result.timeout_us.store(
+      effective >= INT64_C(4'000'000'000'000) ? UINT32_MAX : static_cast<std::uint32_t>(effective / 1'000),
+      std::memory_order_relaxed);
   return when;
 }
 
@@ -118,7 +118,9 @@ std::stop_token ExecFrame::stop_token() {
   return extra->stop.get_token();
 }
 
-std::stop_token current_stop_token() { return current_frame->stop_token(); }
+std::stop_token current_stop_token() {
+  return current_frame->stop_token();
+}
 
 Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   HandlerRun& result = run->results[index];
@@ -140,9 +142,14 @@ Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   frame.outer = outer;
   frame.thread_depth = frame_depth(outer) + 1;
   switch (publish(*slot, run, index, when.deadline, when.event_decides, when.slow_at, share, false, frame.running)) {
-    case Start::running: break;
-    case Start::cut_back: settle_cut(run, index, run->leg->cut.load(std::memory_order_acquire), true); return Step::settled;
-    case Start::lost: leave_taken(*slot, run); return Step::lost;
+    case Start::running:
+      break;
+    case Start::cut_back:
+      settle_cut(run, index, run->leg->cut.load(std::memory_order_acquire), true);
+      return Step::settled;
+    case Start::lost:
+      leave_taken(*slot, run);
+      return Step::lost;
   }
 
   Invocation call(run->record);
@@ -170,7 +177,8 @@ Step execute(Run* run, std::uint32_t index, Share* share) noexcept {
   return Step::settled;
 }
 
-// -- coroutine handlers -------------------------------------------------------------------------------------------------
+// -- coroutine handlers
+// -------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -212,7 +220,8 @@ bool end_coroutine(CoroutineRun* coroutine) noexcept {
 }  // namespace
 
 Step start_coroutine(Run* run, std::uint32_t index, std::coroutine_handle<RootTask::promise_type> handle,
-                     ExecSlot* thread_slot_used, std::int64_t deadline, bool event_decides, std::int64_t slow_at) noexcept {
+                     ExecSlot* thread_slot_used, std::int64_t deadline, bool event_decides,
+                     std::int64_t slow_at) noexcept {
   auto* const coroutine = ::new (allocate(sizeof(CoroutineRun))) CoroutineRun;
   coroutine->run = run;
   coroutine->record = run->record;
@@ -227,7 +236,8 @@ Step start_coroutine(Run* run, std::uint32_t index, std::coroutine_handle<RootTa
   coroutine->slot->extra.store(thread_slot_used->extra.exchange(nullptr, std::memory_order_acq_rel),
                                std::memory_order_release);
   switch (publish(*coroutine->slot, run, index, deadline, event_decides, slow_at, nullptr, true, coroutine->running)) {
-    case Start::running: break;
+    case Start::running:
+      break;
     case Start::cut_back:
       handle.destroy();
       finish_extra(*coroutine->slot);

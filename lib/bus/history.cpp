@@ -11,7 +11,8 @@ namespace {
 
 void warn_dropping(BusCore* bus, std::uint64_t limit) noexcept {
   if (bus->drop_warned.exchange(true, std::memory_order_relaxed)) return;
-  log(LogLevel::warning, "[abxbus] ⚠️ Bus " + bus->label + " has exceeded max_history_size=" + std::to_string(limit) +
+  log(LogLevel::warning, "[abxbus] ⚠️ Bus " + bus->label +
+                             " has exceeded max_history_size=" + std::to_string(limit) +
                              " and is dropping oldest history entries (even uncompleted events). Increase "
                              "max_history_size or set max_history_drop=false to reject.");
 }
@@ -37,7 +38,9 @@ std::uint64_t size_of(const BusCore* bus) noexcept {
 
 }  // namespace
 
-std::uint64_t history_size(const BusCore* bus) noexcept { return size_of(bus); }
+std::uint64_t history_size(const BusCore* bus) noexcept {
+  return size_of(bus);
+}
 
 void make_room(BusCore* bus, std::uint64_t ticket) noexcept {
   // Acquire: a limit that was set later comes with `in_order` cleared.

@@ -1,8 +1,8 @@
 #include "bus/emit.hpp"
 #include "bus/history.hpp"
+#include "bus/resolve.hpp"
 #include "event/clock.hpp"
 #include "event/log.hpp"
-#include "bus/resolve.hpp"
 
 #include <abxbus/error.hpp>
 #include <abxbus/event_history.hpp>
@@ -44,9 +44,8 @@ class OwnHistory final : public HistoryStore {
   bool remove(const Uuid& id) override {
     RecordPtr removed;
     const std::lock_guard lock(mutex_);
-    const auto place = std::find_if(events_.begin(), events_.end(), [&](const RecordPtr& each) {
-      return event_id_of(as_record(each.get())) == id;
-    });
+    const auto place = std::find_if(events_.begin(), events_.end(),
+                                    [&](const RecordPtr& each) { return event_id_of(as_record(each.get())) == id; });
     if (place == events_.end()) return false;
     removed = std::move(*place);
     events_.erase(place);
@@ -107,8 +106,8 @@ class OwnHistory final : public HistoryStore {
       }
     }
     if (warn)
-      log(LogLevel::warning, "[abxbus] ⚠️ Bus " + std::string(owner) + " has exceeded max_history_size=" +
-                                 std::to_string(limit) +
+      log(LogLevel::warning, "[abxbus] ⚠️ Bus " + std::string(owner) +
+                                 " has exceeded max_history_size=" + std::to_string(limit) +
                                  " and is dropping oldest history entries (even uncompleted events). Increase "
                                  "max_history_size or set max_history_drop=false to reject.");
     if (on_remove)
@@ -141,9 +140,7 @@ class BusHistory final : public HistoryStore {
   RecordPtr get(const Uuid& id) override {
     return newest_first(bus_, bus_->log.issued(), [&](Record* record) { return event_id_of(record) == id; });
   }
-  bool remove(const Uuid& id) override {
-    return unlist(bus_, id);
-  }
+  bool remove(const Uuid& id) override { return unlist(bus_, id); }
   std::size_t size() noexcept override { return static_cast<std::size_t>(history_size(bus_)); }
   void clear() override { clear_history(bus_); }
   std::vector<RecordPtr> events() override { return listed_events(bus_); }
@@ -176,7 +173,9 @@ class BusHistory final : public HistoryStore {
 
 }  // namespace
 
-std::shared_ptr<HistoryStore> bus_history(BusCore* bus) { return std::make_shared<BusHistory>(bus); }
+std::shared_ptr<HistoryStore> bus_history(BusCore* bus) {
+  return std::make_shared<BusHistory>(bus);
+}
 
 std::optional<BaseEvent> history_find(HistoryStore& store, std::string_view pattern,
                                       const FindOptions<BaseEvent>& options) {
@@ -210,19 +209,35 @@ std::optional<BaseEvent> EventHistory::get_event(const Uuid& id) const {
   if (!record) return std::nullopt;
   return BaseEvent(std::move(record));
 }
-bool EventHistory::remove_event(const Uuid& id) { return store_->remove(id); }
-bool EventHistory::has_event(const Uuid& id) const { return static_cast<bool>(store_->get(id)); }
-std::size_t EventHistory::size() const noexcept { return store_->size(); }
-void EventHistory::clear() { store_->clear(); }
+bool EventHistory::remove_event(const Uuid& id) {
+  return store_->remove(id);
+}
+bool EventHistory::has_event(const Uuid& id) const {
+  return static_cast<bool>(store_->get(id));
+}
+std::size_t EventHistory::size() const noexcept {
+  return store_->size();
+}
+void EventHistory::clear() {
+  store_->clear();
+}
 std::vector<BaseEvent> EventHistory::events() const {
   std::vector<BaseEvent> events;
   for (detail::RecordPtr& record : store_->events()) events.emplace_back(std::move(record));
   return events;
 }
-std::optional<std::size_t> EventHistory::max_history_size() const noexcept { return store_->max_size(); }
-void EventHistory::set_max_history_size(std::optional<std::size_t> size) noexcept { store_->set_max_size(size); }
-bool EventHistory::max_history_drop() const noexcept { return store_->drop(); }
-void EventHistory::set_max_history_drop(bool drop) noexcept { store_->set_drop(drop); }
+std::optional<std::size_t> EventHistory::max_history_size() const noexcept {
+  return store_->max_size();
+}
+void EventHistory::set_max_history_size(std::optional<std::size_t> size) noexcept {
+  store_->set_max_size(size);
+}
+bool EventHistory::max_history_drop() const noexcept {
+  return store_->drop();
+}
+void EventHistory::set_max_history_drop(bool drop) noexcept {
+  store_->set_drop(drop);
+}
 std::size_t EventHistory::trim_event_history(const std::function<void(const BaseEvent&)>& on_remove,
                                              std::string_view owner_label) {
   return store_->trim(on_remove, owner_label);

@@ -20,7 +20,8 @@
 
 namespace abxbus::detail {
 
-// -- executors and domains ------------------------------------------------------------------------------------------------
+// -- executors and domains
+// ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -84,7 +85,8 @@ int workers_from_environment() {
 
 /// Immortal objects of the process; replaced in a forked child, which has none of the threads.
 struct ProcessState {
-  std::shared_ptr<ExecutorState> executor = std::make_shared<ExecutorState>(ExecutorOptions{workers_from_environment()});
+  std::shared_ptr<ExecutorState> executor =
+      std::make_shared<ExecutorState>(ExecutorOptions{workers_from_environment()});
   std::shared_ptr<DomainState> domain = std::make_shared<DomainState>();
   std::uint32_t generation = process_generation.load(std::memory_order_relaxed);
 };
@@ -105,9 +107,12 @@ ProcessState& process_state() {
 
 }  // namespace
 
-WorkerPool& default_pool() noexcept { return *process_state().executor->pool; }
+WorkerPool& default_pool() noexcept {
+  return *process_state().executor->pool;
+}
 
-// -- cores that are over --------------------------------------------------------------------------------------------------
+// -- cores that are over
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -152,17 +157,20 @@ std::string bus_id_of(const std::optional<std::string>& given) {
 
 }  // namespace
 
-void retain_core(BusCore* core) noexcept { core->refs.fetch_add(1, std::memory_order_relaxed); }
+void retain_core(BusCore* core) noexcept {
+  core->refs.fetch_add(1, std::memory_order_relaxed);
+}
 
 void release_core(BusCore* core) noexcept {
-  // The owner's reference is one of them: who brings the count to 0 does so behind the owner's end (seq_cst with is_over).
+  // The owner's reference is one of them: who brings the count to 0 does so behind the owner's end (seq_cst with
+  // is_over).
   if (core->refs.fetch_sub(1, std::memory_order_seq_cst) == 1) bury();
 }
 
 void charge_bus(BusCore* bus, std::int64_t bytes, std::int64_t events) noexcept {
   if (bus == nullptr) return;
-  const bool ending = events < 0 && bus->destroyed.load(std::memory_order_seq_cst) &&
-                      bus->owner_gone.load(std::memory_order_seq_cst);
+  const bool ending =
+      events < 0 && bus->destroyed.load(std::memory_order_seq_cst) && bus->owner_gone.load(std::memory_order_seq_cst);
   bus->memory.charge(bytes, events);
   if (ending) bury();
 }
@@ -241,8 +249,8 @@ BusCore* create_core(std::string_view name, const EventBusOptions& options) {
     yard.all.push_back(core.get());
   }
   if (renamed)
-    log(LogLevel::warning, "EventBus with name \"" + wanted + "\" already exists; the new bus is named \"" +
-                               core->name + "\"");
+    log(LogLevel::warning,
+        "EventBus with name \"" + wanted + "\" already exists; the new bus is named \"" + core->name + "\"");
   return core.release();
 }
 
@@ -253,7 +261,8 @@ std::vector<BusCore*> live_buses(DomainState& domain) {
   return buses;
 }
 
-// -- the end of a bus -----------------------------------------------------------------------------------------------------
+// -- the end of a bus
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -285,7 +294,7 @@ void end_work(BusCore* core) noexcept {
         std::atomic<std::uintptr_t>& slot = segment->slots[i];
         const std::uintptr_t value = slot.load(std::memory_order_seq_cst);
         Leg* const leg = EventLog::leg_of(value);
-        if (leg == nullptr) continue;  // its emitter drops it itself
+        if (leg == nullptr) continue;                                             // its emitter drops it itself
         if ((value & slot_unlisted) != 0 && (value & slot_spent) != 0) continue;  // may be gone; if it runs, see below
         if (!try_retain(leg->record)) continue;
         const bool dropped = (value & slot_spent) == 0 && claim_slot(slot);
@@ -307,7 +316,8 @@ void end_work(BusCore* core) noexcept {
         break;
       case LegState::dropped:
       case LegState::finished:
-      case LegState::side: break;
+      case LegState::side:
+        break;
     }
   }
 }
@@ -377,7 +387,9 @@ std::int64_t total_live_bytes() noexcept {
 }
 
 Domain::Domain() : state_(std::make_shared<detail::DomainState>()) {}
-Domain Domain::default_domain() { return Domain(detail::process_state().domain); }
+Domain Domain::default_domain() {
+  return Domain(detail::process_state().domain);
+}
 
 Executor::Executor(ExecutorOptions options) {
   if (options.workers < 0 || options.workers > 512)
@@ -386,7 +398,11 @@ Executor::Executor(ExecutorOptions options) {
     throw ValidationError("inline_deadline_floor must be >= 0 or null", "inline_deadline_floor");
   state_ = std::make_shared<detail::ExecutorState>(options);
 }
-Executor Executor::default_executor() { return Executor(detail::process_state().executor); }
-int Executor::workers() const noexcept { return state_->pool->workers(); }
+Executor Executor::default_executor() {
+  return Executor(detail::process_state().executor);
+}
+int Executor::workers() const noexcept {
+  return state_->pool->workers();
+}
 
 }  // namespace abxbus

@@ -9,9 +9,8 @@
 
 #include <abxbus/error.hpp>
 
-#include <pthread.h>
-
 #include <algorithm>
+#include <pthread.h>
 #include <thread>
 
 /// Immediate execution: claims the awaited event ahead of the queue and runs it here when that cannot be observed as
@@ -80,7 +79,9 @@ bool may_run_inline(Run* run, const ExecFrame* frame, const WaitOptions& options
   return run->depth < 4 || stack_is_left();
 }
 
-void run_handed_over(Job* job) noexcept { advance(static_cast<Run*>(job), false); }
+void run_handed_over(Job* job) noexcept {
+  advance(static_cast<Run*>(job), false);
+}
 
 void start_here_or_elsewhere(Run* run, const ExecFrame* frame, const WaitOptions& options, bool may_run_here,
                              std::int64_t now) noexcept {
@@ -93,12 +94,12 @@ void start_here_or_elsewhere(Run* run, const ExecFrame* frame, const WaitOptions
   push_ready(run->bus, run);
 }
 
-/// The turn is held by somebody else. As long as its holder gets through events quickly, this one's turn comes sooner than
-/// pausing the bus would take: looks on for a few microseconds, the same to everybody as a call made that much later.
-/// True: the turn may be free now. False: the leg has started, or the holder is stuck in a handler.
+/// The turn is held by somebody else. As long as its holder gets through events quickly, this one's turn comes sooner
+/// than pausing the bus would take: looks on for a few microseconds, the same to everybody as a call made that much
+/// later. True: the turn may be free now. False: the leg has started, or the holder is stuck in a handler.
 bool holder_moves_on(BusCore* bus, const Leg* leg) noexcept {
-  constexpr int patience = 128;   // pauses without progress: about 2 us
-  constexpr int limit = 1'024;    // in all: about 15 us
+  constexpr int patience = 128;  // pauses without progress: about 2 us
+  constexpr int limit = 1'024;   // in all: about 15 us
   std::uint64_t epoch = bus->turn_epoch.load(std::memory_order_relaxed);
   int still = 0;
   for (int i = 0; i < limit && still < patience; ++i) {
@@ -160,8 +161,8 @@ void jump_leg(Leg* leg, ExecFrame* frame, const WaitOptions& options, bool may_r
   start_here_or_elsewhere(run, frame, options, may_run_here, now);
 }
 
-/// A child that the calling handler emitted and whose parent is that handler's event: awaiting it makes it a blocking one
-/// (H-LIN-10).
+/// A child that the calling handler emitted and whose parent is that handler's event: awaiting it makes it a blocking
+/// one (H-LIN-10).
 bool emitted_by_caller(const Record* record, const ExecFrame* frame) noexcept {
   if (frame == nullptr) return false;
   const RareData* const rare = record->rare.load(std::memory_order_acquire);
@@ -185,7 +186,8 @@ void jump(Record* record, const WaitOptions& options, bool may_run_here) noexcep
 bool check_waitable(Record* record, const char* operation) {
   if (record == nullptr) throw ValidationError("event must not be an empty handle", "event");
   if (record->completed()) return true;
-  if (caller_is_stale()) throw OperationCancelled(std::string(operation) + " was called by a handler that was cut short");
+  if (caller_is_stale())
+    throw OperationCancelled(std::string(operation) + " was called by a handler that was cut short");
   if (!record->accepted()) throw ValidationError("event has no bus attached", "event");
   if ((record->flags.load(std::memory_order_acquire) & flag_dropped) != 0)
     throw_destroyed(record->first_leg.bus, operation);
@@ -232,9 +234,7 @@ void sleep_on(Record* record, Waiter& waiter, const std::stop_token& stop, std::
 }
 
 void wait_for_event(Record* record, const WaitOptions& options, std::int64_t deadline) {
-  const auto done = [&] {
-    return record->completed() || (options.first_result && has_usable_value(record));
-  };
+  const auto done = [&] { return record->completed() || (options.first_result && has_usable_value(record)); };
   if (done()) return;
   if (options.stop_token.stop_requested()) throw OperationCancelled("the wait was stopped");
   // A short look before sleeping: a handed-over run is often over by then. Only while a core is left for it: a third
@@ -251,9 +251,12 @@ void wait_for_event(Record* record, const WaitOptions& options, std::int64_t dea
   sleep_on(record, waiter, options.stop_token, deadline);
   switch (waiter.state.load(std::memory_order_acquire)) {
     case WaiterState::waiting:
-    case WaiterState::signalled: return;
-    case WaiterState::dropped: throw_destroyed(record->first_leg.bus, "wait");
-    case WaiterState::cancelled: throw OperationCancelled("the wait was stopped");
+    case WaiterState::signalled:
+      return;
+    case WaiterState::dropped:
+      throw_destroyed(record->first_leg.bus, "wait");
+    case WaiterState::cancelled:
+      throw OperationCancelled("the wait was stopped");
     case WaiterState::timed_out:
       throw TimeoutError("Timed out waiting for " + std::string(type_name_of(record)) +
                              (options.first_result ? " result after " : " completion after ") +
@@ -298,7 +301,8 @@ void wait_blocking(RecordHead* head, WaitOptions& options) {
   note_first_seen(record, options);
 }
 
-// -- awaitable forms ------------------------------------------------------------------------------------------------------
+// -- awaitable forms
+// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -362,13 +366,15 @@ class EventFuture final : public FutureState {
   void signalled() noexcept {
     Record* const record = as_record(record_.get());
     switch (waiter_.state.load(std::memory_order_acquire)) {
-      case WaiterState::cancelled: fail(std::make_exception_ptr(OperationCancelled("the wait was stopped"))); break;
+      case WaiterState::cancelled:
+        fail(std::make_exception_ptr(OperationCancelled("the wait was stopped")));
+        break;
       case WaiterState::timed_out:
-        fail(std::make_exception_ptr(
-            TimeoutError("Timed out waiting for " + std::string(type_name_of(record)) +
-                             (options_.first_result ? " result after " : " completion after ") +
-                             seconds_text(*options_.timeout) + "s",
-                         options_.timeout)));
+        fail(
+            std::make_exception_ptr(TimeoutError("Timed out waiting for " + std::string(type_name_of(record)) +
+                                                     (options_.first_result ? " result after " : " completion after ") +
+                                                     seconds_text(*options_.timeout) + "s",
+                                                 options_.timeout)));
         break;
       case WaiterState::dropped:
         try {
@@ -414,7 +420,9 @@ future<BaseEvent> start_async(RecordHead* head, const WaitOptions& options, bool
 
 }  // namespace
 
-RecordPtr take_event(FutureState& state) noexcept { return std::move(state.event); }
+RecordPtr take_event(FutureState& state) noexcept {
+  return std::move(state.event);
+}
 
 }  // namespace abxbus::detail
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-/// The bus's own queue of runnable work whose order is free, and the pump that brings it to the pool: one pump is pending
-/// while there is work; a thread that takes an item sends for the next thread before it enters user code.
+/// The bus's own queue of runnable work whose order is free, and the pump that brings it to the pool: one pump is
+/// pending while there is work; a thread that takes an item sends for the next thread before it enters user code.
 namespace abxbus::detail {
 
 namespace {
@@ -35,7 +35,9 @@ void pump(Job* job) noexcept {
   release_core(bus);
 }
 
-void run_parallel_event(Job* job) noexcept { advance(static_cast<Run*>(job), false); }
+void run_parallel_event(Job* job) noexcept {
+  advance(static_cast<Run*>(job), false);
+}
 
 }  // namespace
 

@@ -45,10 +45,18 @@ bool Reclaimer::turn_has_moved() noexcept {
 }
 
 void Reclaimer::collect() noexcept {
+  wanted_.store(true, std::memory_order_seq_cst);
+  // Who is in collect_once at this moment looks at the mark again behind the mutex; who is in `retire` collects next.
+  while (wanted_.load(std::memory_order_seq_cst) && collect_once()) {
+  }
+}
+
+bool Reclaimer::collect_once() noexcept {
   std::vector<Item> doomed;
   {
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;  // whoever holds it looks again, or the next collect does
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    wanted_.store(false, std::memory_order_seq_cst);
     // Two rounds: what was retired before this call goes at once when nobody runs.
     for (int round = 0; round < 2; ++round) {
       const std::uint32_t other = (epoch_.load(std::memory_order_seq_cst) + 1) & 1;
@@ -62,6 +70,7 @@ void Reclaimer::collect() noexcept {
     retired_.store(!previous_.empty() || !current_.empty(), std::memory_order_seq_cst);
   }
   for (const Item& item : doomed) item.destroy(item.object);
+  return true;
 }
 
 }  // namespace abxbus::detail

@@ -12,14 +12,14 @@
 ///   - it runs under the bus's turn (drain, now() on a free bus): no operation at all. Its holder raises `turn_epoch_`
 ///     (a plain counter of its own) after each event, and reads the registry's version anew for the next;
 ///   - otherwise it pins: one increment when it starts, one decrement when it ends.
-/// Pins are counted in two epochs. What is retired goes to `current_`; when the other epoch's pins are 0 and the turn has
-/// moved on since the last flip, `previous_` is destroyed, `current_` becomes `previous_`, and the epoch flips.
+/// Pins are counted in two epochs. What is retired goes to `current_`; when the other epoch's pins are 0 and the turn
+/// has moved on since the last flip, `previous_` is destroyed, `current_` becomes `previous_`, and the epoch flips.
 ///
-/// Dekker pairs (all seq_cst): (pins, epoch): a pinner increments the count of the epoch it read and checks that the epoch
-/// is still that; the reclaimer flips, then reads the count. (turn, version): a holder takes the turn, then reads the
-/// registry's version; `off` raises the version, then reads the turn. (retired_, turn): `off` marks `retired_`, then reads
-/// the turn; a holder frees the turn, then reads `retired_`.
-/// Invalid: unpinning another epoch than the one that was pinned.
+/// Dekker pairs (all seq_cst): (pins, epoch): a pinner increments the count of the epoch it read and checks that the
+/// epoch is still that; the reclaimer flips, then reads the count. (turn, version): a holder takes the turn, then reads
+/// the registry's version; `off` raises the version, then reads the turn. (retired_, turn): `off` marks `retired_`,
+/// then reads the turn; a holder frees the turn, then reads `retired_`. Invalid: unpinning another epoch than the one
+/// that was pinned.
 namespace abxbus::detail {
 
 struct BusCore;
@@ -51,11 +51,15 @@ class Reclaimer {
 
  private:
   bool turn_has_moved() noexcept;
+  /// False: somebody else holds the mutex.
+  bool collect_once() noexcept;
 
   BusCore& bus_;
   std::atomic<std::uint32_t> epoch_{0};
   alignas(64) std::atomic<std::uint32_t> pins_[2] = {0, 0};
   std::atomic<bool> retired_{false};
+  /// A collect that found the mutex taken; Dekker with the holder, who releases it and then reads this.
+  std::atomic<bool> wanted_{false};
   std::mutex mutex_;  ///< lists and flips; nothing is destroyed inside
   std::vector<Item> current_;
   std::vector<Item> previous_;

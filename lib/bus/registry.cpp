@@ -16,7 +16,8 @@
 
 namespace abxbus::detail {
 
-// -- entries ------------------------------------------------------------------------------------------------------------
+// -- entries
+// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 std::optional<Seconds> seconds_of(const std::atomic<double>& value) noexcept {
@@ -47,12 +48,18 @@ const std::string& entry_id(const Entry& entry) {
   return entry.computed_id;
 }
 
-std::string entry_label(const Entry& entry) { return handler_label(entry_name(entry), entry_id(entry)); }
+std::string entry_label(const Entry& entry) {
+  return handler_label(entry_name(entry), entry_id(entry));
+}
 std::string entry_display(const Entry& entry) {
   return handler_display(entry_name(entry), entry_id(entry), entry_file_path(entry));
 }
-std::optional<Seconds> entry_timeout(const Entry& entry) noexcept { return seconds_of(entry.timeout); }
-std::optional<Seconds> entry_slow_timeout(const Entry& entry) noexcept { return seconds_of(entry.slow_timeout); }
+std::optional<Seconds> entry_timeout(const Entry& entry) noexcept {
+  return seconds_of(entry.timeout);
+}
+std::optional<Seconds> entry_slow_timeout(const Entry& entry) noexcept {
+  return seconds_of(entry.slow_timeout);
+}
 
 void release_entry(Entry* entry) noexcept {
   if (entry->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete entry;
@@ -94,13 +101,17 @@ void release_entry_later(Entry* entry) noexcept {
 namespace {
 
 /// The registry's reference, once no array that a reader could walk names the entry.
-void drop_entry(void* object) noexcept { release_entry(static_cast<Entry*>(object)); }
+void drop_entry(void* object) noexcept {
+  release_entry(static_cast<Entry*>(object));
+}
 /// The callable, and the reference that this comes with.
 void drop_callable(void* object) noexcept {
   static_cast<Entry*>(object)->callable.reset();
   drop_entry(object);
 }
-void drop_bytes(void* object) noexcept { ::operator delete(object); }
+void drop_bytes(void* object) noexcept {
+  ::operator delete(object);
+}
 
 EntryArray* make_array(std::uint32_t capacity) {
   return ::new (::operator new(sizeof(EntryArray) + capacity * sizeof(Entry*))) EntryArray{capacity, 0};
@@ -119,14 +130,14 @@ Entries entries_of(const KeyList* list) noexcept {
 
 }  // namespace
 
-// -- lists --------------------------------------------------------------------------------------------------------------
+// -- lists
+// --------------------------------------------------------------------------------------------------------------
 
 Registry::~Registry() {
   KeyList* list = first_;
   while (list != nullptr) {
     const auto [entries, length] = entries_of(list);
-    for (std::uint32_t i = 0; i < length; ++i)
-      drop_callable(entries[i]);
+    for (std::uint32_t i = 0; i < length; ++i) drop_callable(entries[i]);
     drop_bytes(list->array.load(std::memory_order_relaxed));
     delete std::exchange(list, list->next);
   }
@@ -220,7 +231,8 @@ void Registry::compact(KeyList* list) {
   bus_.reclaimer.retire({&drop_bytes, before});
 }
 
-/// `after` takes the place of `before` in the order: behind it, and visible from the version on at which the other is dead.
+/// `after` takes the place of `before` in the order: behind it, and visible from the version on at which the other is
+/// dead.
 void Registry::replace(KeyList* list, Entry* before, Entry* after) {
   const auto [entries, length] = entries_of(list);
   EntryArray* const copy = make_array(std::max(list->array.load(std::memory_order_relaxed)->capacity, length + 1));
@@ -251,16 +263,19 @@ Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn
     const auto [entries, length] = entries_of(list);
     if (warn_on_duplicate && !entry->name.empty() && live >= 1 && live <= 256) {
       for (std::uint32_t i = 0; i < length && !duplicate; ++i)
-        duplicate = entries[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX && entries[i]->name == entry->name;
+        duplicate =
+            entries[i]->del_version.load(std::memory_order_relaxed) == UINT64_MAX && entries[i]->name == entry->name;
     }
     Entry* same = nullptr;
     if (!entry->explicit_id.empty()) {
       same = lookup_id(entry->explicit_id);
       if (same != nullptr && same->list != list)
-        throw ValidationError("handler id is already registered for another event pattern: " + entry->explicit_id, "id");
+        throw ValidationError("handler id is already registered for another event pattern: " + entry->explicit_id,
+                              "id");
     }
     entry->number = next_number_++;
-    if (entry->registered_at <= last_registered_at_ && !entry->time_given) entry->registered_at = last_registered_at_ + 1;
+    if (entry->registered_at <= last_registered_at_ && !entry->time_given)
+      entry->registered_at = last_registered_at_ + 1;
     if (!entry->time_given) last_registered_at_ = entry->registered_at;
     entry->list = list;
     entry->add_version = version_.load(std::memory_order_relaxed) + 1;
@@ -273,11 +288,14 @@ Entry* Registry::add(const TypeKey* key, std::unique_ptr<Entry> owned, bool warn
       replace(list, same, entry);
     } else {
       append(list, entry);
-      list->live.store(live + 1, std::memory_order_release);
       count_.fetch_add(1, std::memory_order_relaxed);
     }
     if (!entry->explicit_id.empty()) ids_.emplace(entry->explicit_id, entry);
-    if (same == nullptr) bump();
+    if (same == nullptr) {
+      bump();
+      // Behind the version: a reader that met the former length may not find it equal to this count.
+      list->live.store(live + 1, std::memory_order_release);
+    }
   }
   if (bus_.reclaimer.has_retired()) bus_.reclaimer.collect();
   if (duplicate)
@@ -310,7 +328,8 @@ void Registry::delete_entry(Entry* entry) {
     return;
   }
   const std::uint32_t before = length;
-  while (length != 0 && array->places()[length - 1]->del_version.load(std::memory_order_relaxed) != UINT64_MAX) --length;
+  while (length != 0 && array->places()[length - 1]->del_version.load(std::memory_order_relaxed) != UINT64_MAX)
+    --length;
   array->length.store(length, std::memory_order_release);
   // Only now that nobody can come to them any more.
   bus_.reclaimer.retire({&drop_callable, entry});
@@ -393,7 +412,8 @@ void Registry::clear() {
   finish_removal(lock);
 }
 
-// -- inspection -----------------------------------------------------------------------------------------------------------
+// -- inspection
+// -----------------------------------------------------------------------------------------------------------
 
 std::vector<Entry*> Registry::all() {
   std::vector<Entry*> result;

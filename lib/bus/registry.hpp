@@ -18,8 +18,8 @@
 ///
 /// Purpose: O(1) amortised `on` and `off` at any number of handlers; dispatch takes no lock. Entries are appended to an
 /// array a key and carry the versions between which they are visible, so a snapshot is one version: immutable without
-/// a copy. Dead entries at the end are popped while nobody reads; an array of which more than half (and more than 16) is
-/// dead is replaced by a smaller one.
+/// a copy. Dead entries at the end are popped while nobody reads; an array of which more than half (and more than 16)
+/// is dead is replaced by a smaller one.
 ///
 /// Snapshot protocol: v = version; read the list's array and its length (acquire); read the version again; equal -> the
 /// entries with add <= v < del are the snapshot. A writer changes arrays so that nothing visible at the current version
@@ -51,8 +51,8 @@ struct KeyList {
   KeyList* next = nullptr;  ///< registration order of keys, constant after publication
 };
 
-/// A place of an array. One that was freed by popping a dead entry is written again while a reader may look at it, to whom
-/// neither entry is visible; so both sides are atomic, and the release makes the new entry's fields visible.
+/// A place of an array. One that was freed by popping a dead entry is written again while a reader may look at it, to
+/// whom neither entry is visible; so both sides are atomic, and the release makes the new entry's fields visible.
 inline Entry* load_entry(Entry** entries, std::uint32_t index) noexcept {
   return std::atomic_ref<Entry*>(entries[index]).load(std::memory_order_acquire);
 }

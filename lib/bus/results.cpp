@@ -31,8 +31,7 @@ const BusCore* bus_of(const Record* record, const HandlerRun* run) noexcept {
 /// Results in creation order.
 std::vector<EventResult> all_results(RecordHead* head) {
   std::vector<EventResult> results;
-  for (const Leg* leg = &as_record(head)->first_leg; leg != nullptr;
-       leg = leg->next.load(std::memory_order_acquire)) {
+  for (const Leg* leg = &as_record(head)->first_leg; leg != nullptr; leg = leg->next.load(std::memory_order_acquire)) {
     HandlerRun* const runs = leg->results.load(std::memory_order_acquire);
     if (runs == nullptr) continue;
     results.reserve(results.size() + leg->result_count);
@@ -112,36 +111,62 @@ void raise_undecodable(const EventResult& result, std::exception_ptr cause) {
                                       std::move(info), std::move(raw));
 }
 
-bool json_is_null(const json::value& value) noexcept { return value.is_null(); }
+bool json_is_null(const json::value& value) noexcept {
+  return value.is_null();
+}
 
 }  // namespace detail
 
 using namespace detail;
 
-Uuid EventResult::id() const { return result_id_of(as_record(record_.get()), run_); }
+Uuid EventResult::id() const {
+  return result_id_of(as_record(record_.get()), run_);
+}
 EventResultStatus EventResult::status() const noexcept {
   switch (run_->status.load(std::memory_order_acquire)) {
-    case RunStatus::pending: return EventResultStatus::pending;
-    case RunStatus::started: return EventResultStatus::started;
-    case RunStatus::completed: return EventResultStatus::completed;
-    case RunStatus::error: break;
+    case RunStatus::pending:
+      return EventResultStatus::pending;
+    case RunStatus::started:
+      return EventResultStatus::started;
+    case RunStatus::completed:
+      return EventResultStatus::completed;
+    case RunStatus::error:
+      break;
   }
   return EventResultStatus::error;
 }
-Uuid EventResult::event_id() const { return event_id_of(as_record(record_.get())); }
-std::string EventResult::handler_id() const { return entry_id(*run_->entry); }
-std::string EventResult::handler_name() const { return std::string(entry_name(*run_->entry)); }
+Uuid EventResult::event_id() const {
+  return event_id_of(as_record(record_.get()));
+}
+std::string EventResult::handler_id() const {
+  return entry_id(*run_->entry);
+}
+std::string EventResult::handler_name() const {
+  return std::string(entry_name(*run_->entry));
+}
 std::optional<std::string> EventResult::handler_file_path() const {
   std::string path = entry_file_path(*run_->entry);
   if (path.empty()) return std::nullopt;
   return path;
 }
-std::optional<Seconds> EventResult::handler_timeout() const noexcept { return entry_timeout(*run_->entry); }
-std::optional<Seconds> EventResult::handler_slow_timeout() const noexcept { return entry_slow_timeout(*run_->entry); }
-Timestamp EventResult::handler_registered_at() const noexcept { return to_timestamp(run_->entry->registered_at); }
-std::string EventResult::handler_event_pattern() const { return run_->entry->key->name; }
-std::string EventResult::eventbus_id() const { return bus_of(as_record(record_.get()), run_)->id; }
-std::string EventResult::eventbus_name() const { return bus_of(as_record(record_.get()), run_)->name; }
+std::optional<Seconds> EventResult::handler_timeout() const noexcept {
+  return entry_timeout(*run_->entry);
+}
+std::optional<Seconds> EventResult::handler_slow_timeout() const noexcept {
+  return entry_slow_timeout(*run_->entry);
+}
+Timestamp EventResult::handler_registered_at() const noexcept {
+  return to_timestamp(run_->entry->registered_at);
+}
+std::string EventResult::handler_event_pattern() const {
+  return run_->entry->key->name;
+}
+std::string EventResult::eventbus_id() const {
+  return bus_of(as_record(record_.get()), run_)->id;
+}
+std::string EventResult::eventbus_name() const {
+  return bus_of(as_record(record_.get()), run_)->name;
+}
 std::optional<Timestamp> EventResult::started_at() const noexcept {
   if (run_->status.load(std::memory_order_acquire) == RunStatus::pending) return std::nullopt;
   return to_timestamp(run_->started_at.load(std::memory_order_relaxed));
@@ -150,7 +175,9 @@ std::optional<Timestamp> EventResult::completed_at() const noexcept {
   if (!run_->terminal()) return std::nullopt;
   return to_timestamp(run_->completed_at.load(std::memory_order_relaxed));
 }
-const Value* EventResult::settled() const noexcept { return run_->terminal() ? &run_->value : nullptr; }
+const Value* EventResult::settled() const noexcept {
+  return run_->terminal() ? &run_->value : nullptr;
+}
 bool EventResult::usable() const noexcept {
   return run_->status.load(std::memory_order_acquire) == RunStatus::completed && !run_->value.empty() &&
          !run_->value.is(ValueKind::event);
@@ -165,8 +192,12 @@ std::exception_ptr EventResult::error() const noexcept {
   const auto* const error = run_->value.get_if<std::exception_ptr>();
   return error == nullptr ? nullptr : *error;
 }
-std::string EventResult::error_type() const { return error_type_name(error()); }
-std::string EventResult::error_message() const { return abxbus::error_message(error()); }
+std::string EventResult::error_type() const {
+  return error_type_name(error());
+}
+std::string EventResult::error_message() const {
+  return abxbus::error_message(error());
+}
 json::value EventResult::raw_value() const {
   if (const std::exception_ptr failure = error()) {
     try {
@@ -213,12 +244,16 @@ void EventResult::wait(WaitOptions options) const {
     if (run_->terminal()) return;
     switch (waiter.state.load(std::memory_order_acquire)) {
       case WaiterState::waiting:
-      case WaiterState::signalled: break;
-      case WaiterState::dropped: throw_destroyed(record->first_leg.bus, "wait");
-      case WaiterState::cancelled: throw OperationCancelled("the wait was stopped");
+      case WaiterState::signalled:
+        break;
+      case WaiterState::dropped:
+        throw_destroyed(record->first_leg.bus, "wait");
+      case WaiterState::cancelled:
+        throw OperationCancelled("the wait was stopped");
       case WaiterState::timed_out:
-        throw TimeoutError("Event handler " + bus_of(record, run_)->label + "." + std::string(entry_name(*run_->entry)) +
-                               "(#" + std::string(last4(event_id_of(record).str())) + ") timed out after " +
+        throw TimeoutError("Event handler " + bus_of(record, run_)->label + "." +
+                               std::string(entry_name(*run_->entry)) + "(#" +
+                               std::string(last4(event_id_of(record).str())) + ") timed out after " +
                                seconds_text(*options.timeout) + "s",
                            options.timeout);
     }
@@ -235,7 +270,9 @@ const EventResult& EventResults::at(std::string_view handler_id) const {
   throw std::out_of_range("no result of handler " + std::string(handler_id));
 }
 
-EventResults BaseEvent::event_results() const { return EventResults(all_results(record_.get())); }
+EventResults BaseEvent::event_results() const {
+  return EventResults(all_results(record_.get()));
+}
 
 std::vector<std::exception_ptr> BaseEvent::event_errors() const {
   std::vector<std::pair<std::int64_t, std::exception_ptr>> errors;

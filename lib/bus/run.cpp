@@ -13,11 +13,14 @@
 
 namespace abxbus::detail {
 
-void retain_run(Run* run) noexcept { run->refs.fetch_add(1, std::memory_order_relaxed); }
+void retain_run(Run* run) noexcept {
+  run->refs.fetch_add(1, std::memory_order_relaxed);
+}
 
 void release_run(Run* run) noexcept {
   while (run != nullptr) {
-    if (run->refs.load(std::memory_order_acquire) != 1 && run->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (run->refs.load(std::memory_order_acquire) != 1 && run->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
     Run* const caller = run->caller;
     BusCore* const bus = run->bus;
     if (run->pinned) bus->reclaimer.unpin(run->pin);
@@ -59,9 +62,9 @@ Snapshot take_snapshot(BusCore* bus, const TypeKey* key) noexcept {
       if (array == nullptr) continue;
       snapshot.parts[i].length = array->length.load(std::memory_order_acquire);
       snapshot.parts[i].entries = array->places();
-      // Consistent when the version did not change. Between the steps of an `on` the new entry may count a moment early.
-      snapshot.parts[i].all_visible =
-          lists[i]->live.load(std::memory_order_acquire) == snapshot.parts[i].length;
+      // Consistent when the version did not change. Between the steps of an `on` the new entry may count a moment
+      // early.
+      snapshot.parts[i].all_visible = lists[i]->live.load(std::memory_order_acquire) == snapshot.parts[i].length;
     }
     if (bus->registry.version() == snapshot.version) break;
   }
@@ -181,8 +184,7 @@ Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64
   leg->results.store(run->results, std::memory_order_release);
 
   run->first_mode = resolve_completion(record, bus) == EventHandlerCompletion::first;
-  run->parallel =
-      run->count > 1 && resolve_handler_concurrency(record, bus) == EventHandlerConcurrency::parallel;
+  run->parallel = run->count > 1 && resolve_handler_concurrency(record, bus) == EventHandlerConcurrency::parallel;
   const std::int64_t timeout = resolve_event_timeout(record, bus);
   const std::int64_t slow = resolve_event_slow(record, bus);
   if (run->count != 0) {
@@ -225,12 +227,13 @@ Outcome advance(Run* run, bool keep_turn) noexcept {
     }
     ++run->index;
     switch (execute(run, index, nullptr)) {
-      case Step::settled: break;
+      case Step::settled:
+        break;
       case Step::suspended:
-      case Step::lost: return Outcome::left;
+      case Step::lost:
+        return Outcome::left;
     }
-    if (run->first_mode && usable(run->results[index]) && run->index < run->count)
-      begin_cut(run->leg, Cut::first);
+    if (run->first_mode && usable(run->results[index]) && run->index < run->count) begin_cut(run->leg, Cut::first);
   }
   if (run->index < run->count) {
     // Cut short: what never started is cancelled.

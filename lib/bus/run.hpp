@@ -16,11 +16,11 @@
 ///
 /// Baton: a run has one; it is held by whoever may take its next step. Serial run: the holder is the thread between
 /// handlers, or *is* the RUNNING slot of the current handler; the winner of the compare-exchange out of RUNNING is the
-/// next holder. Parallel run: the counter `left` is the baton; who brings it to 0 finishes the run. Turn, global lock and
-/// position belong to the run, never to a thread: whoever holds the baton at the end releases them.
+/// next holder. Parallel run: the counter `left` is the baton; who brings it to 0 finishes the run. Turn, global lock
+/// and position belong to the run, never to a thread: whoever holds the baton at the end releases them.
 ///
-/// Lifetime: `refs` counts the baton (1), each abandoned executor, each nested run on the chain, and each participant and
-/// pending helper of a fan-out. The record is held by the bus's reference until the event is completed on this bus;
+/// Lifetime: `refs` counts the baton (1), each abandoned executor, each nested run on the chain, and each participant
+/// and pending helper of a fan-out. The record is held by the bus's reference until the event is completed on this bus;
 /// abandoned executors hold one of their own.
 namespace abxbus::detail {
 
@@ -32,26 +32,27 @@ struct Run : Job {
   BusCore* bus = nullptr;
   HandlerRun* results = nullptr;
   std::uint32_t count = 0;
-  std::uint32_t index = 0;          ///< baton holder: next handler of a serial run
+  std::uint32_t index = 0;  ///< baton holder: next handler of a serial run
   std::int64_t event_deadline = INT64_MAX;
   std::int64_t event_slow_at = INT64_MAX;
-  Run* caller = nullptr;            ///< chain: the run whose handler's now() started this one (counted)
+  Run* caller = nullptr;                  ///< chain: the run whose handler's now() started this one (counted)
   const ExecSlot* caller_slot = nullptr;  ///< that handler: its slot, and the slot's word while it runs
   std::uint64_t caller_running = 0;
   std::atomic<std::uint32_t> refs{1};
-  std::uint32_t depth = 0;          ///< inline nesting
-  bool holds_turn = false;          ///< this run holds the bus's turn
+  std::uint32_t depth = 0;  ///< inline nesting
+  bool holds_turn = false;  ///< this run holds the bus's turn
   bool holds_global = false;
-  bool pauses = false;              ///< runs beside the turn and pauses the bus until it ends
-  bool nested = false;              ///< runs under a hold of its chain
-  bool in_ticket_order = false;     ///< taken at the cursor of the log
-  bool parallel = false;            ///< handlers overlap
+  bool pauses = false;           ///< runs beside the turn and pauses the bus until it ends
+  bool nested = false;           ///< runs under a hold of its chain
+  bool in_ticket_order = false;  ///< taken at the cursor of the log
+  bool parallel = false;         ///< handlers overlap
   bool first_mode = false;
   bool pinned = false;
-  std::atomic<bool> timed_out{false};  ///< a handler hit its own deadline: report it (T-SLOW-8). Settlers set, finisher reads
-  bool chain_deadline_near = false; ///< a deadline on the chain is nearer than the inline floor
+  std::atomic<bool> timed_out{
+      false};  ///< a handler hit its own deadline: report it (T-SLOW-8). Settlers set, finisher reads
+  bool chain_deadline_near = false;  ///< a deadline on the chain is nearer than the inline floor
   Reclaimer::Pin pin = 0;
-  std::int64_t finished_at = 0;      ///< event clock; for who goes on with the same reading
+  std::int64_t finished_at = 0;  ///< event clock; for who goes on with the same reading
   std::unique_ptr<ParallelState> fan_out;
   /// The one error object that the results of a cut share as their cause (T-NST-5).
   std::once_flag cause_once;
@@ -74,7 +75,7 @@ struct ExecFrame {
   BusCore* bus = nullptr;
   HandlerRun* result = nullptr;
   ExecSlot* slot = nullptr;
-  std::uint64_t running = 0;  ///< the slot's word while it runs
+  std::uint64_t running = 0;   ///< the slot's word while it runs
   ExecFrame* outer = nullptr;  ///< frame of the same thread below this one
   std::uint32_t thread_depth = 0;
   bool is_coroutine = false;
@@ -88,7 +89,9 @@ struct ExecFrame {
   std::stop_token stop_token();
 };
 
-inline std::uint32_t frame_depth(const ExecFrame* frame) noexcept { return frame == nullptr ? 0 : frame->thread_depth; }
+inline std::uint32_t frame_depth(const ExecFrame* frame) noexcept {
+  return frame == nullptr ? 0 : frame->thread_depth;
+}
 
 /// Frames of the calling thread whose handlers of `bus` were cut short.
 inline std::uint32_t stale_frames_of(const BusCore* bus) noexcept {
@@ -119,8 +122,8 @@ Step execute(Run* run, std::uint32_t index, struct Share* share) noexcept;
 void finish_run(Run* run, bool keep_turn) noexcept;
 /// One warning for each handler run that hit its own deadline (T-SLOW-8).
 void report_handler_timeouts(Run* run) noexcept;
-/// Takes the result's own reference on its entry; once, by who starts or cancels it. The result inside the record got its
-/// reference when the run started.
+/// Takes the result's own reference on its entry; once, by who starts or cancels it. The result inside the record got
+/// its reference when the run started.
 void hold_entry(const Run* run, HandlerRun& result) noexcept;
 /// Value that wins `first` and satisfies the default filter (T-RES-4).
 bool usable(const HandlerRun& result) noexcept;

@@ -50,7 +50,9 @@ EventHandlerErrorInfo info_of(const Run* run, std::uint32_t index, std::optional
   return info;
 }
 
-Seconds in_seconds(std::int64_t ns) noexcept { return Seconds(static_cast<double>(ns) / 1e9); }
+Seconds in_seconds(std::int64_t ns) noexcept {
+  return Seconds(static_cast<double>(ns) / 1e9);
+}
 
 std::string timed_out_text(const Run* run, const HandlerRun& result, std::int64_t timeout_ns) {
   return run->bus->label + ".on(" + event_label_of(run->record) + ", " + entry_display(*result.entry) +
@@ -75,8 +77,8 @@ void publish_terminal(HandlerRun& result, RunStatus status, std::int64_t now) no
   result.status.store(status, std::memory_order_release);
 }
 
-/// A handler's result that is the very event it ran for (a forwarder's). Held by value it would keep its own event alive
-/// for ever.
+/// A handler's result that is the very event it ran for (a forwarder's). Held by value it would keep its own event
+/// alive for ever.
 struct OwnEvent {};
 
 /// What a thrown error is recorded as: a TimeoutError that escaped becomes an EventHandlerTimeoutError (T-HND-6).
@@ -88,8 +90,8 @@ std::exception_ptr normalised(Run* run, std::uint32_t index, std::exception_ptr 
   } catch (const TimeoutError& timeout) {
     std::string text = timeout.what();
     if (text.empty())
-      text = run->bus->label + ".on(" + event_label_of(run->record) + ", " +
-             entry_display(*run->results[index].entry) + ") timed out";
+      text = run->bus->label + ".on(" + event_label_of(run->record) + ", " + entry_display(*run->results[index].entry) +
+             ") timed out";
     return std::make_exception_ptr(
         EventHandlerTimeoutError(text, info_of(run, index, timeout.timeout_seconds(), error)));
   } catch (...) {
@@ -111,14 +113,20 @@ std::exception_ptr cut_cause(Run* run, Cut reason) {
         if (anchor == run->count) anchor = 0;
         const std::string text = timed_out_text(run, run->results[anchor], timeout);
         const auto cause = std::make_exception_ptr(TimeoutError(text, in_seconds(timeout)));
-        run->cut_cause = std::make_exception_ptr(
-            EventHandlerTimeoutError(text, info_of(run, anchor, in_seconds(timeout), cause)));
+        run->cut_cause =
+            std::make_exception_ptr(EventHandlerTimeoutError(text, info_of(run, anchor, in_seconds(timeout), cause)));
         break;
       }
-      case Cut::first: run->cut_cause = std::make_exception_ptr(Error("first result resolved")); break;
-      case Cut::destroy: run->cut_cause = std::make_exception_ptr(Error("event bus destroyed")); break;
+      case Cut::first:
+        run->cut_cause = std::make_exception_ptr(Error("first result resolved"));
+        break;
+      case Cut::destroy:
+        run->cut_cause = std::make_exception_ptr(Error("event bus destroyed"));
+        break;
       case Cut::parent:
-      case Cut::none: run->cut_cause = std::make_exception_ptr(Error("parent error")); break;
+      case Cut::none:
+        run->cut_cause = std::make_exception_ptr(Error("parent error"));
+        break;
     }
   });
   return run->cut_cause;
@@ -127,11 +135,15 @@ std::exception_ptr cut_cause(Run* run, Cut reason) {
 std::string cut_text(Cut reason, bool was_running) {
   const char* const what = was_running ? "Aborted running handler due to " : "Cancelled pending handler due to ";
   switch (reason) {
-    case Cut::event_timeout: return std::string(what) + "event timeout";
-    case Cut::first: return was_running ? "Aborted: first result resolved" : "Cancelled: first result resolved";
-    case Cut::destroy: return std::string(what) + "event bus destroy";
+    case Cut::event_timeout:
+      return std::string(what) + "event timeout";
+    case Cut::first:
+      return was_running ? "Aborted: first result resolved" : "Cancelled: first result resolved";
+    case Cut::destroy:
+      return std::string(what) + "event bus destroy";
     case Cut::parent:
-    case Cut::none: break;
+    case Cut::none:
+      break;
   }
   return std::string(what) + "parent error";
 }
@@ -169,16 +181,14 @@ void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noe
   const std::int64_t now = now_ns();
   if (!run->parallel) run->finished_at = now;
   if (!was_running) hold_entry(run, result);
-  if (result.started_at.load(std::memory_order_relaxed) == 0)
-    result.started_at.store(now, std::memory_order_relaxed);
+  if (result.started_at.load(std::memory_order_relaxed) == 0) result.started_at.store(now, std::memory_order_relaxed);
   std::exception_ptr cause = cut_cause(run, reason);
   std::optional<Seconds> timeout = option_fields(run->record).event_timeout;
   if (reason == Cut::event_timeout) timeout = in_seconds(resolve_event_timeout(run->record, run->bus));
   EventHandlerErrorInfo info = info_of(run, index, timeout, std::move(cause));
   const std::string text = cut_text(reason, was_running);
-  std::exception_ptr error =
-      was_running ? std::make_exception_ptr(EventHandlerAbortedError(text, std::move(info)))
-                  : std::make_exception_ptr(EventHandlerCancelledError(text, std::move(info)));
+  std::exception_ptr error = was_running ? std::make_exception_ptr(EventHandlerAbortedError(text, std::move(info)))
+                                         : std::make_exception_ptr(EventHandlerCancelledError(text, std::move(info)));
   result.value = Value::make(std::move(error), ValueKind::error);
   result.completed_at.store(now, std::memory_order_relaxed);
   result.status.store(RunStatus::error, std::memory_order_seq_cst);
@@ -213,8 +223,8 @@ void report_handler_timeouts(Run* run) noexcept {
                        event_label_of(run->record) + ") after " + seconds_text(in_seconds(limit)) + "s";
     for (std::uint32_t j = 0; j < run->count; ++j) {
       const HandlerRun& each = run->results[j];
-      const std::int64_t elapsed = each.completed_at.load(std::memory_order_relaxed) -
-                                   each.started_at.load(std::memory_order_relaxed);
+      const std::int64_t elapsed =
+          each.completed_at.load(std::memory_order_relaxed) - each.started_at.load(std::memory_order_relaxed);
       text += "\n  " + entry_label(*each.entry) + " " +
               (each.status.load(std::memory_order_acquire) == RunStatus::completed ? "completed" : "error") + " " +
               fixed_text(static_cast<double>(elapsed) / 1e9, 2) + "s";
@@ -223,7 +233,8 @@ void report_handler_timeouts(Run* run) noexcept {
   }
 }
 
-// -- taking ---------------------------------------------------------------------------------------------------------------
+// -- taking
+// ---------------------------------------------------------------------------------------------------------------
 
 void count_abandoned(int change) noexcept {
   static std::atomic<int> abandoned{0};
@@ -332,15 +343,15 @@ bool on_chain(const ExecFrame* frame, const ExecSlot& slot, std::uint64_t word) 
   return false;
 }
 
-/// What the executor of a taken slot has settled of a parallel run and not subtracted. Before it may leave: its share may
-/// be on its stack.
+/// What the executor of a taken slot has settled of a parallel run and not subtracted. Before it may leave: its share
+/// may be on its stack.
 std::uint32_t uncounted_of(const ExecSlot& slot) noexcept {
   const Share* const share = slot.share.load(std::memory_order_relaxed);
   return share == nullptr ? 0 : share->settled.load(std::memory_order_relaxed);
 }
 
-/// Takes every running slot that is not on the calling chain and of which `wanted` says yes; the word that was read before
-/// decides that what `wanted` saw is what is taken.
+/// Takes every running slot that is not on the calling chain and of which `wanted` says yes; the word that was read
+/// before decides that what `wanted` saw is what is taken.
 template <class F>
 void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
   slot_pool().for_each([&](ExecSlot& slot) {
@@ -368,16 +379,15 @@ void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
 }  // namespace
 
 void take_running(Leg* leg, Cut reason, const ExecFrame* spare) noexcept {
-  take_slots(reason, spare,
-             [leg](const ExecSlot& slot) { return slot.leg.load(std::memory_order_relaxed) == leg; });
+  take_slots(reason, spare, [leg](const ExecSlot& slot) { return slot.leg.load(std::memory_order_relaxed) == leg; });
 }
 
 void take_running_on(const BusCore* bus, Cut reason, const ExecFrame* spare) noexcept {
-  take_slots(reason, spare,
-             [bus](const ExecSlot& slot) { return slot.bus.load(std::memory_order_relaxed) == bus; });
+  take_slots(reason, spare, [bus](const ExecSlot& slot) { return slot.bus.load(std::memory_order_relaxed) == bus; });
 }
 
-// -- called by the watchdog -----------------------------------------------------------------------------------------------
+// -- called by the watchdog
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 

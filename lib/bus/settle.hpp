@@ -7,7 +7,8 @@
 namespace abxbus::detail {
 
 /// What the handler returned or threw.
-void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception_ptr error, struct Share* share) noexcept;
+void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception_ptr error,
+                    struct Share* share) noexcept;
 /// Cut short for `reason`, before it started or while it ran.
 void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noexcept;
 /// Its own deadline passed.

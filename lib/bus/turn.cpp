@@ -12,9 +12,15 @@ namespace abxbus::detail {
 
 namespace {
 
-constexpr std::uint64_t owner(std::uint64_t word) { return word & turn_owner_mask; }
-constexpr std::uint64_t cursor_of(std::uint64_t word) { return word >> 3; }
-constexpr std::uint64_t make_word(std::uint64_t cursor, std::uint64_t flags) { return (cursor << 3) | flags; }
+constexpr std::uint64_t owner(std::uint64_t word) {
+  return word & turn_owner_mask;
+}
+constexpr std::uint64_t cursor_of(std::uint64_t word) {
+  return word >> 3;
+}
+constexpr std::uint64_t make_word(std::uint64_t cursor, std::uint64_t flags) {
+  return (cursor << 3) | flags;
+}
 
 /// A drain gives other buses a turn after so many events or so long.
 constexpr int quantum_events = 64;
@@ -362,8 +368,8 @@ void resume_bus(BusCore* bus) noexcept {
   std::unique_lock lock(bus->domain->arbiter);
   --bus->pause;
   if (bus->pause == 0 && bus->head_wait) {
-    // A head that was claimed meanwhile waits for the global lock no more: a drain looks at the one behind it, which may
-    // not need that lock at all.
+    // A head that was claimed meanwhile waits for the global lock no more: a drain looks at the one behind it, which
+    // may not need that lock at all.
     const std::uint64_t head = cursor_of(bus->turn.load(std::memory_order_seq_cst));
     lock.unlock();
     const bool gone = is_claimed(bus, head);
@@ -475,8 +481,8 @@ constexpr std::uint64_t lane_held = 1;
 void advance_lane(BusCore* bus, std::uint64_t ticket) noexcept {
   EventLog& log = bus->log;
   std::uint64_t word = bus->lane.load(std::memory_order_seq_cst);
-  // Held: the holder looks at the slot again after it has freed the lane (Dekker slot, lane). Free at another ticket than
-  // this one: the emitter of that ticket comes here.
+  // Held: the holder looks at the slot again after it has freed the lane (Dekker slot, lane). Free at another ticket
+  // than this one: the emitter of that ticket comes here.
   while ((word & lane_held) == 0 && (word >> 1) <= ticket) {
     if (!bus->lane.compare_exchange_weak(word, word | lane_held, std::memory_order_seq_cst)) continue;
     std::uint64_t cursor = word >> 1;

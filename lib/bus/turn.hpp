@@ -15,16 +15,16 @@
 ///   any -> |ATTN            under the arbiter; while ATTN is set every change is made under the arbiter
 ///
 /// Invariants: at most one thread acts as holder. The cursor moves only forward and only by the holder, over published
-/// slots whose leg is not QUEUED. If slot[cursor] is published and ATTN is clear, then the owner is not FREE or somebody
-/// is between publishing (releasing) and its compare-exchange: Dekker pair (slot, turn), all accesses seq_cst.
+/// slots whose leg is not QUEUED. If slot[cursor] is published and ATTN is clear, then the owner is not FREE or
+/// somebody is between publishing (releasing) and its compare-exchange: Dekker pair (slot, turn), all accesses seq_cst.
 /// So the emitter of any other ticket than the cursor's need do nothing: the emitter of the cursor's ticket, or the
 /// drain it wakes, covers it.
 namespace abxbus::detail {
 
 /// After publishing ticket `ticket`: wakes a drain if the bus needs one.
 void wake_after_publish(BusCore* bus, std::uint64_t ticket) noexcept;
-/// After publishing a ticket that the drain steps over (lane, history only): moves a free turn's cursor past it, so that
-/// the emitter of the next serial ticket finds the cursor at its own.
+/// After publishing a ticket that the drain steps over (lane, history only): moves a free turn's cursor past it, so
+/// that the emitter of the next serial ticket finds the cursor at its own.
 void step_over(BusCore* bus, std::uint64_t ticket) noexcept;
 /// Takes a FREE or SCHED turn without ATTN.
 bool try_take_turn(BusCore* bus) noexcept;
@@ -54,7 +54,8 @@ void release_global(DomainState* domain) noexcept;
 void grant_global(DomainState* domain) noexcept;
 /// The head for which the global lock was reserved is gone. The turn's holder.
 void give_back_grant(BusCore* bus) noexcept;
-/// Under the arbiter: the bus may not go on with its head now, so the reserved lock goes to another; it keeps its place.
+/// Under the arbiter: the bus may not go on with its head now, so the reserved lock goes to another; it keeps its
+/// place.
 void put_off_grant(BusCore* bus) noexcept;
 /// The bus is being destroyed: its turn's holder is told, and it waits for the global lock no more.
 void close_turn(BusCore* bus) noexcept;

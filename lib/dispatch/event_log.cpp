@@ -29,7 +29,8 @@ void free_segment(MemoryAccount& account, LogSegment* segment) noexcept {
 
 EventLog::~EventLog() {
   LogSegment* segment = first_.load(std::memory_order_acquire);
-  while (segment != nullptr) free_segment(account_, std::exchange(segment, segment->next.load(std::memory_order_relaxed)));
+  while (segment != nullptr)
+    free_segment(account_, std::exchange(segment, segment->next.load(std::memory_order_relaxed)));
   for (LogSegment* each : deferred_segments_) free_segment(account_, each);
   while (kept_ != nullptr) free_segment(account_, std::exchange(kept_, kept_->kept));
 }
@@ -163,8 +164,8 @@ void EventLog::leave_ticket_order(std::atomic<bool>& in_order) noexcept {
   kept_below_ = std::max(kept_below_, issued() / segment_slots + 1);
 }
 
-/// Puts an item off while somebody reads. False: nobody does, it may go at once. The last reader leaves under the mutex,
-/// so one that is counted here is still to come past the list.
+/// Puts an item off while somebody reads. False: nobody does, it may go at once. The last reader leaves under the
+/// mutex, so one that is counted here is still to come past the list.
 template <class T>
 bool EventLog::put_off(std::vector<T*>& list, T* item) noexcept {
   if (readers_.load(std::memory_order_seq_cst) == 0) return false;

@@ -11,12 +11,13 @@
 /// The log of a bus: its events by ticket. It is queue and history in one.
 ///
 /// Purpose: `emit` takes a ticket and publishes its leg in the slot of that ticket, which is the enqueue; the drain
-/// walks a cursor over the slots, which is the dequeue; history is the slots that are not unlisted. So acceptance order,
-/// queue order and history order are one by construction.
+/// walks a cursor over the slots, which is the dequeue; history is the slots that are not unlisted. So acceptance
+/// order, queue order and history order are one by construction.
 ///
 /// Slot: 0 (ticket not taken or not yet published) -> leg, plus bits:
 ///   unlisted  history has forgotten it
-///   spent     claimed: who sets this bit (seq_cst fetch_or) runs or drops the leg; the record behind an unclaimed slot is
+///   spent     claimed: who sets this bit (seq_cst fetch_or) runs or drops the leg; the record behind an unclaimed slot
+///   is
 ///             alive, behind a claimed one only for who holds a reference
 ///   lane      parallel-mode: the lane starts it, the drain steps over it
 ///   odd       its concurrency mode has to be looked at before it is claimed
@@ -74,9 +75,9 @@ class EventLog {
     return find_own_slot(ticket);
   }
 
-  /// The slot of the event to evict in ticket order: its being listed keeps the segment, since only the caller unlists it
-  /// then. Where that has ended meanwhile (`leave_ticket_order`) the segment is kept all the same, or null is returned
-  /// because history has forgotten the event.
+  /// The slot of the event to evict in ticket order: its being listed keeps the segment, since only the caller unlists
+  /// it then. Where that has ended meanwhile (`leave_ticket_order`) the segment is kept all the same, or null is
+  /// returned because history has forgotten the event.
   std::atomic<std::uintptr_t>* listed_slot(std::uint64_t ticket) noexcept {
     const std::uint64_t hint = evict_hint_.load(std::memory_order_acquire);
     if (hint != 0 && (hint & hint_mask) == ((ticket / segment_slots) & hint_mask)) [[likely]] {
@@ -168,7 +169,7 @@ class EventLog {
   std::mutex trim_mutex_;
   std::uint64_t kept_below_ = 0;  ///< trim lock: segments with smaller numbers are not freed
   LogSegment* kept_ = nullptr;    ///< trim lock
-  std::mutex deferred_mutex_;  ///< no user code inside: lists only
+  std::mutex deferred_mutex_;     ///< no user code inside: lists only
   std::vector<Leg*> deferred_legs_;
   std::vector<Record*> deferred_records_;
   std::vector<LogSegment*> deferred_segments_;

@@ -99,8 +99,8 @@ bool try_take(ExecSlot& slot, std::uint64_t expected) noexcept {
       continue;
     }
     std::uint64_t wanted = expected;
-    if (slot.word.compare_exchange_strong(wanted, (expected & ~slot_state_mask) | slot_taken,
-                                          std::memory_order_acq_rel, std::memory_order_acquire))
+    if (slot.word.compare_exchange_strong(wanted, (expected & ~slot_state_mask) | slot_taken, std::memory_order_acq_rel,
+                                          std::memory_order_acquire))
       return true;
     if ((wanted & ~slot_pin) != (expected & ~slot_pin)) return false;
     expected = wanted;

@@ -85,8 +85,7 @@ class SlotPool {
   template <class F>
   void for_each(F&& f) {
     const std::size_t used = used_.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < used; ++i)
-      f(blocks_[i / block_size].load(std::memory_order_acquire)[i % block_size]);
+    for (std::size_t i = 0; i < used; ++i) f(blocks_[i / block_size].load(std::memory_order_acquire)[i % block_size]);
   }
 
  private:

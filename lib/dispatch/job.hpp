@@ -19,8 +19,8 @@ struct DrainMemory {
   bool scheduled = true;  ///< the bus waited for a drain at the last look
 };
 
-/// A piece of work for the pool. Intrusive: it is part of an object that exists anyway, so submitting allocates nothing.
-/// `run` is called once a submission; the object may be gone when it returns.
+/// A piece of work for the pool. Intrusive: it is part of an object that exists anyway, so submitting allocates
+/// nothing. `run` is called once a submission; the object may be gone when it returns.
 struct Job {
   void (*run)(Job*) noexcept = nullptr;
   /// Only drains: looks, with a memory of the last look. Null: run at once.

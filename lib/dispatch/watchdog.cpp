@@ -4,10 +4,9 @@
 #include "event/clock.hpp"
 #include "event/futex.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <new>
+#include <pthread.h>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -33,7 +32,9 @@ thread_local std::vector<std::uint64_t> last_words;
 
 }  // namespace
 
-Watchdog& watchdog() noexcept { return *instance(); }
+Watchdog& watchdog() noexcept {
+  return *instance();
+}
 
 TimerHeap::Key Watchdog::arm(std::int64_t due_steady_ns, TimerFunction function, void* context) {
   const TimerHeap::Key key = timers_.add(due_steady_ns, function, context);

@@ -7,9 +7,9 @@
 #include "event/thread_state.hpp"
 
 #include <oneapi/tbb/info.h>
-#include <pthread.h>
 
 #include <algorithm>
+#include <pthread.h>
 #include <system_error>
 #include <thread>
 
@@ -35,8 +35,8 @@ constexpr int pending_bits = 24, count_bits = 10;
 constexpr std::uint64_t pending_mask = (1ULL << pending_bits) - 1, count_mask = (1ULL << count_bits) - 1;
 static_assert(pending_bits + 4 * count_bits == 64 && max_own_threads < count_mask);
 /// How many looks an emitter gets that only emits: about 180 us, a few times what waking a sleeping worker takes.
-/// Fewer (25) let a worker come between the emits and the now() of a batch of 512: then both work on the same lines and the
-/// batch takes twice as long (250 to 300 against 480 to 600 ns an event).
+/// Fewer (25) let a worker come between the emits and the now() of a batch of 512: then both work on the same lines and
+/// the batch takes twice as long (250 to 300 against 480 to 600 ns an event).
 constexpr int patient_looks = 60;
 
 constexpr std::uint64_t pending_one = 1;
@@ -45,11 +45,21 @@ constexpr std::uint64_t parked_one = spinning_one << count_bits;
 constexpr std::uint64_t inside_one = parked_one << count_bits;
 constexpr std::uint64_t threads_one = inside_one << count_bits;
 
-std::uint64_t pending(std::uint64_t word) { return word & pending_mask; }
-std::uint64_t spinning(std::uint64_t word) { return word / spinning_one & count_mask; }
-std::uint64_t parked(std::uint64_t word) { return word / parked_one & count_mask; }
-std::uint64_t inside(std::uint64_t word) { return word / inside_one & count_mask; }
-std::uint64_t threads_in(std::uint64_t word) { return word / threads_one; }
+std::uint64_t pending(std::uint64_t word) {
+  return word & pending_mask;
+}
+std::uint64_t spinning(std::uint64_t word) {
+  return word / spinning_one & count_mask;
+}
+std::uint64_t parked(std::uint64_t word) {
+  return word / parked_one & count_mask;
+}
+std::uint64_t inside(std::uint64_t word) {
+  return word / inside_one & count_mask;
+}
+std::uint64_t threads_in(std::uint64_t word) {
+  return word / threads_one;
+}
 
 /// Lingering pays only where another core can produce meanwhile.
 bool may_linger() noexcept {
@@ -67,7 +77,9 @@ WorkerPool::WorkerPool(int workers, std::int64_t inline_floor_ns)
       inbox_(256),
       arena_(max_own_threads + std::max(1, tbb_limit_), max_own_threads) {}
 
-WorkerPool* WorkerPool::of_this_thread() noexcept { return pool_of_thread; }
+WorkerPool* WorkerPool::of_this_thread() noexcept {
+  return pool_of_thread;
+}
 
 int WorkerPool::runnable() const noexcept {
   const std::uint64_t word = state_.load(std::memory_order_relaxed);
@@ -78,14 +90,24 @@ int WorkerPool::threads() const noexcept {
   return static_cast<int>(threads_in(state_.load(std::memory_order_relaxed)));
 }
 
-bool WorkerPool::has_waiting_jobs() const noexcept { return pending(state_.load(std::memory_order_relaxed)) != 0; }
+bool WorkerPool::has_waiting_jobs() const noexcept {
+  return pending(state_.load(std::memory_order_relaxed)) != 0;
+}
+
+/// Spinners that really look, or are on a way that takes no longer than a wake.
+int WorkerPool::lookers(std::uint64_t word) const noexcept {
+  return static_cast<int>(spinning(word)) - tbb_arriving_.load(std::memory_order_relaxed);
+}
+bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
+  return lookers(word) > 0;
+}
 
 void WorkerPool::submit(Job* job) noexcept {
   inbox_.enqueue(job);
   // Release: pairs with the taker's acquire. Seq_cst is not needed: spinners, waiters and submitters all decide by
   // read-modify-writes of this one word.
   const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_acq_rel);
-  if (spinning(before) == 0) call_thread(before + pending_one);
+  if (!somebody_looks(before)) call_thread(before + pending_one);
 }
 
 Job* WorkerPool::dequeue() noexcept {
@@ -103,7 +125,7 @@ Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       // More work and nobody looking: hand the duty on before user code is entered.
-      if (pending(next) != 0 && spinning(next) == 0) call_thread(next);
+      if (pending(next) != 0 && !somebody_looks(next)) call_thread(next);
       return dequeue();
     }
   }
@@ -112,7 +134,7 @@ Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
 
 void WorkerPool::call_thread(std::uint64_t word) noexcept {
   for (;;) {
-    if (pending(word) == 0 || spinning(word) != 0) return;
+    if (pending(word) == 0 || somebody_looks(word)) return;
     if (parked(word) != 0) {
       if (state_.compare_exchange_weak(word, word - parked_one + spinning_one, std::memory_order_acq_rel,
                                        std::memory_order_relaxed)) {
@@ -122,7 +144,8 @@ void WorkerPool::call_thread(std::uint64_t word) noexcept {
       }
       continue;
     }
-    const bool use_tbb = tbb_tasks_.load(std::memory_order_relaxed) < tbb_limit_;
+    const bool use_tbb =
+        tbb_arriving_.load(std::memory_order_relaxed) == 0 && tbb_tasks_.load(std::memory_order_relaxed) < tbb_limit_;
     const std::uint64_t total = threads_in(word);
     if (use_tbb || total < static_cast<std::uint64_t>(workers_) || inside(word) >= total) {
       if (total >= max_own_threads) break;
@@ -131,10 +154,15 @@ void WorkerPool::call_thread(std::uint64_t word) noexcept {
         continue;
       if (use_tbb && tbb_tasks_.fetch_add(1, std::memory_order_acq_rel) < tbb_limit_) {
         arm_stall_check();  // TBB's workers may be busy with the user's own work
+        tbb_arriving_.fetch_add(1, std::memory_order_relaxed);
         try {
-          arena_.enqueue([this] { work(Thread::tbb); });
+          arena_.enqueue([this] {
+            tbb_arriving_.fetch_sub(1, std::memory_order_relaxed);
+            work(Thread::tbb);
+          });
           return;
         } catch (...) {
+          tbb_arriving_.fetch_sub(1, std::memory_order_relaxed);
           tbb_tasks_.fetch_sub(1, std::memory_order_relaxed);
         }
       } else if (use_tbb) {
@@ -216,7 +244,8 @@ class HeldDrains {
     for (int i = 0; i < count_; ++i) {
       Held& held = held_[i];
       switch (held.job->look(held.job, held.memory)) {
-        case DrainLook::stalled: return remove(i);
+        case DrainLook::stalled:
+          return remove(i);
         case DrainLook::progress:
           held.quiet = held.growing = 0;
           progress = true;
@@ -250,8 +279,8 @@ class HeldDrains {
   int count_ = 0;
 };
 
-/// What a thread held goes back when it turns to something else: another one may look after it. A drain whose bus does not
-/// wait for it is just given up, which calls nobody.
+/// What a thread held goes back when it turns to something else: another one may look after it. A drain whose bus does
+/// not wait for it is just given up, which calls nobody.
 void WorkerPool::give_back(HeldDrains& held) noexcept {
   bool scheduled = true;
   while (Job* const job = held.take_any(scheduled)) {
@@ -284,7 +313,7 @@ Job* WorkerPool::linger(bool& surplus) noexcept {
     }
     cpu_pause();
     // One thread that looks is enough; a second one takes a core from those that work.
-    if (i % 32 == 31 && spinning(state_.load(std::memory_order_relaxed)) > 1) {
+    if (i % 32 == 31 && lookers(state_.load(std::memory_order_relaxed)) > 1) {
       surplus = true;
       give_back(held);
       return nullptr;
@@ -305,7 +334,7 @@ Job* WorkerPool::linger(bool& surplus) noexcept {
 /// Gives the mark up with a job in hand; whatever came meanwhile gets another thread.
 void WorkerPool::stop_spinning() noexcept {
   const std::uint64_t word = state_.fetch_sub(spinning_one, std::memory_order_acq_rel) - spinning_one;
-  if (pending(word) != 0 && spinning(word) == 0) call_thread(word);
+  if (pending(word) != 0 && !somebody_looks(word)) call_thread(word);
 }
 
 /// A spinner that found nothing: a TBB task returns, an own thread parks. False: work came.
@@ -315,7 +344,7 @@ bool WorkerPool::leave(Thread kind, bool surplus) noexcept {
   const std::uint64_t change = go ? spinning_one + threads_one : spinning_one - parked_one;
   // A surplus one may leave work behind: the other spinner comes for it, and of two that are surplus to each other one
   // stays, since the other's leaving is in the word.
-  while (surplus ? spinning(word) > 1 : pending(word) == 0) {
+  while (surplus ? lookers(word) > 1 : pending(word) == 0) {
     if (state_.compare_exchange_weak(word, word - change, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       if (kind == Thread::tbb) tbb_tasks_.fetch_sub(1, std::memory_order_acq_rel);
       return go || park();
@@ -350,10 +379,12 @@ bool WorkerPool::park() noexcept {
 
 void WorkerPool::enter_wait() noexcept {
   const std::uint64_t word = state_.fetch_add(inside_one, std::memory_order_acq_rel) + inside_one;
-  if (pending(word) != 0 && spinning(word) == 0) call_thread(word);
+  if (pending(word) != 0 && !somebody_looks(word)) call_thread(word);
 }
 
-void WorkerPool::leave_wait() noexcept { state_.fetch_sub(inside_one, std::memory_order_acq_rel); }
+void WorkerPool::leave_wait() noexcept {
+  state_.fetch_sub(inside_one, std::memory_order_acq_rel);
+}
 
 void WorkerPool::arm_stall_check() noexcept {
   if (stall_armed_.load(std::memory_order_relaxed) || stall_armed_.exchange(true, std::memory_order_acq_rel)) return;

@@ -3,10 +3,10 @@
 #include "dispatch/job.hpp"
 #include "dispatch/timer_heap.hpp"
 
+#include <concurrentqueue.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <atomic>
-#include <concurrentqueue.h>
 #include <cstdint>
 #include <optional>
 
@@ -14,9 +14,9 @@
 ///
 /// Purpose: jobs go into one moodycamel queue and are run inside one TBB arena, by TBB's workers first (a library task
 /// that runs dry lingers a moment on `state_` before it returns to TBB) and by threads of our own, which join when
-/// runnable work exists and every thread in the pool is blocked: at once when a thread blocks inside the library, within
-/// about a millisecond when it blocks in user code (stall check), and up to the configured number of workers without
-/// delay where TBB has fewer. Own threads retire when idle.
+/// runnable work exists and every thread in the pool is blocked: at once when a thread blocks inside the library,
+/// within about a millisecond when it blocks in user code (stall check), and up to the configured number of workers
+/// without delay where TBB has fewer. Own threads retire when idle.
 ///
 /// State: one word, so that every decision below is one order of read-modify-writes and needs no Dekker pair.
 ///   pending   jobs in the inbox that nobody has taken
@@ -71,6 +71,8 @@ class WorkerPool {
   Job* take(std::uint64_t also_subtract) noexcept;
   Job* linger(bool& surplus) noexcept;
   void stop_spinning() noexcept;
+  int lookers(std::uint64_t word) const noexcept;
+  bool somebody_looks(std::uint64_t word) const noexcept;
   void give_back(class HeldDrains& held) noexcept;
   bool leave(Thread kind, bool surplus) noexcept;
   bool park() noexcept;
@@ -91,13 +93,16 @@ class WorkerPool {
   alignas(64) std::atomic<std::uint32_t> permits_{0};
   /// Library tasks on TBB's workers. Acq_rel increments; a limit, not a hand-over.
   std::atomic<int> tbb_tasks_{0};
+  /// Of the spinners, those that TBB has been asked for and not sent yet: it can take TBB a millisecond, so nobody
+  /// relies on them. Relaxed: a stale value calls a thread too many.
+  std::atomic<int> tbb_arriving_{0};
   std::atomic<bool> retiring_{false};
   /// Jobs started; relaxed, read by the stall check.
   alignas(64) std::atomic<std::uint64_t> started_{0};
   /// Stall check armed. Acq_rel exchange: one at a time.
   alignas(64) std::atomic<bool> stall_armed_{false};
-  std::uint64_t stall_seen_ = 0;      ///< under stall_armed_
-  std::int64_t stall_interval_ = 0;   ///< under stall_armed_
+  std::uint64_t stall_seen_ = 0;     ///< under stall_armed_
+  std::int64_t stall_interval_ = 0;  ///< under stall_armed_
   std::atomic<bool> bound_warned_{false};
   moodycamel::ConcurrentQueue<Job*> inbox_;
   tbb::task_arena arena_;

@@ -1,10 +1,9 @@
 #include "event/futex.hpp"
 
+#include <ctime>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <ctime>
 
 namespace abxbus::detail {
 

@@ -9,16 +9,16 @@
 namespace abxbus::detail {
 
 enum class Hook {
-  emit_ticket_taken,      ///< ticket taken, slot not published
-  emit_published,         ///< slot published, turn not looked at
-  drain_released,         ///< turn free, slot of the cursor not looked at again
-  drain_claimed,          ///< leg claimed, run not started
-  handler_running,        ///< slot RUNNING published, cut not looked at again
-  handler_returned,       ///< user code over, slot not yet IDLE
-  taken,                  ///< slot TAKEN, result not settled
-  complete_counted,       ///< last hold gone, COMPLETED not published
-  waiter_signalled,       ///< waiter unlinked, thread not woken
-  off_unlinked,           ///< entry removed, reclamation not tried
+  emit_ticket_taken,  ///< ticket taken, slot not published
+  emit_published,     ///< slot published, turn not looked at
+  drain_released,     ///< turn free, slot of the cursor not looked at again
+  drain_claimed,      ///< leg claimed, run not started
+  handler_running,    ///< slot RUNNING published, cut not looked at again
+  handler_returned,   ///< user code over, slot not yet IDLE
+  taken,              ///< slot TAKEN, result not settled
+  complete_counted,   ///< last hold gone, COMPLETED not published
+  waiter_signalled,   ///< waiter unlinked, thread not woken
+  off_unlinked,       ///< entry removed, reclamation not tried
 };
 
 using HookFunction = void (*)(Hook);

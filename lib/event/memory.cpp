@@ -12,9 +12,8 @@
 #if defined(ABXBUS_WITH_MIMALLOC)
 #include <mimalloc.h>
 #else
-#include <malloc.h>
-
 #include <cstdlib>
+#include <malloc.h>
 #endif
 
 namespace abxbus::detail {

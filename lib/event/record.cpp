@@ -26,7 +26,9 @@ KeyTable& key_table() {
   return *table;
 }
 
-void destroy_untyped(void* payload) noexcept { static_cast<UntypedPayload*>(payload)->~UntypedPayload(); }
+void destroy_untyped(void* payload) noexcept {
+  static_cast<UntypedPayload*>(payload)->~UntypedPayload();
+}
 void encode_untyped(const void* payload, codec::Writer& out) {
   const json::ref& value = static_cast<const UntypedPayload*>(payload)->value;
   if (value) {
@@ -39,8 +41,9 @@ void encode_untyped(const void* payload, codec::Writer& out) {
 
 constexpr TypeDefaults no_defaults{};
 
-constinit EventTypeInfo untyped_info{"BaseEvent", &no_defaults, sizeof(UntypedPayload), &typeid(UntypedPayload),
-                                     &destroy_untyped, &encode_untyped, nullptr};
+constinit EventTypeInfo untyped_info{
+    "BaseEvent",     &no_defaults, sizeof(UntypedPayload), &typeid(UntypedPayload), &destroy_untyped,
+    &encode_untyped, nullptr};
 
 /// Records of a chain are released one after another, not inside each other's destruction, so that a chain of any
 /// length is freed with constant stack.
@@ -219,11 +222,19 @@ Uuid result_id_of(const Record* record, const HandlerRun* run) noexcept {
   return make_v7(record->created_at, part_salt(record->salt, position));
 }
 
-const EventTypeInfo& untyped_type() noexcept { return untyped_info; }
-bool is_untyped(const Record* record) noexcept { return record->type == &untyped_info; }
+const EventTypeInfo& untyped_type() noexcept {
+  return untyped_info;
+}
+bool is_untyped(const Record* record) noexcept {
+  return record->type == &untyped_info;
+}
 
-std::string_view type_name_of(const Record* record) noexcept { return record->key->name; }
+std::string_view type_name_of(const Record* record) noexcept {
+  return record->key->name;
+}
 
-std::string event_label_of(const Record* record) { return event_label(type_name_of(record), event_id_of(record)); }
+std::string event_label_of(const Record* record) {
+  return event_label(type_name_of(record), event_id_of(record));
+}
 
 }  // namespace abxbus::detail

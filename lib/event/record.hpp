@@ -34,16 +34,16 @@ struct Waiter;
 
 /// RecordHead::flags.
 enum RecordFlag : std::uint32_t {
-  flag_shared = 1U << 0,      ///< a second thread or bus may know the record: accept under ACCEPTING
-  flag_accepting = 1U << 1,   ///< an emit of this event is in its critical section
-  flag_blocking = 1U << 2,    ///< its parent waits for it (event_blocks_parent_completion)
-  flag_completed = 1U << 3,   ///< results, status and completed_at are final
-  flag_waiter_lock = 1U << 4, ///< guards the waiter list
-  flag_waiters = 1U << 5,     ///< the list was used
-  flag_wants_first = 1U << 6, ///< some waiter wants the first usable value
-  flag_first_seen = 1U << 7,  ///< a now/wait with first_result returned normally (T-RES-23)
-  flag_dropped = 1U << 8,     ///< no live bus will finish it (S-DST-7)
-  flag_holds_parent = 1U << 9, ///< completing owes the parent one hold
+  flag_shared = 1U << 0,        ///< a second thread or bus may know the record: accept under ACCEPTING
+  flag_accepting = 1U << 1,     ///< an emit of this event is in its critical section
+  flag_blocking = 1U << 2,      ///< its parent waits for it (event_blocks_parent_completion)
+  flag_completed = 1U << 3,     ///< results, status and completed_at are final
+  flag_waiter_lock = 1U << 4,   ///< guards the waiter list
+  flag_waiters = 1U << 5,       ///< the list was used
+  flag_wants_first = 1U << 6,   ///< some waiter wants the first usable value
+  flag_first_seen = 1U << 7,    ///< a now/wait with first_result returned normally (T-RES-23)
+  flag_dropped = 1U << 8,       ///< no live bus will finish it (S-DST-7)
+  flag_holds_parent = 1U << 9,  ///< completing owes the parent one hold
 };
 
 /// Leg::state.
@@ -107,8 +107,8 @@ struct RareData {
   std::mutex mutex;  ///< guards children and views; no user code, no wait inside
   std::optional<Uuid> event_id;
   std::optional<Uuid> parent_id;
-  Record* parent = nullptr;  ///< one reference, only while this event holds its parent
-  Entry* emitter = nullptr;  ///< one reference: the handler that emitted it
+  Record* parent = nullptr;           ///< one reference, only while this event holds its parent
+  Entry* emitter = nullptr;           ///< one reference: the handler that emitted it
   HandlerRun* emitter_run = nullptr;  ///< identity only
   struct Child {
     RecordPtr record;
@@ -157,7 +157,9 @@ struct Record : RecordHead {
 };
 static_assert(sizeof(Record) == record_bytes);
 
-inline Record* as_record(RecordHead* head) noexcept { return static_cast<Record*>(head); }
+inline Record* as_record(RecordHead* head) noexcept {
+  return static_cast<Record*>(head);
+}
 
 RareData& rare_of(Record* record);
 /// The instance's option fields, or the type's.
@@ -181,7 +183,9 @@ struct TypeKey {
   std::string name;
 };
 
-inline void release_record(Record* record) noexcept { release(static_cast<RecordHead*>(record)); }
+inline void release_record(Record* record) noexcept {
+  release(static_cast<RecordHead*>(record));
+}
 /// One more reference unless the record is on its way out; only under a ReaderGuard.
 bool try_retain(Record* record) noexcept;
 

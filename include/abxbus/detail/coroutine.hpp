@@ -41,9 +41,9 @@ class FutureState {
   /// The consumer is gone: withdraw from whatever this waits for.
   virtual void abandon() noexcept {}
 
-  RecordPtr event;         ///< the event of now/wait/find; empty: no match
-  bool flag = false;       ///< wait_until_idle
-  Value value;             ///< typed results
+  RecordPtr event;    ///< the event of now/wait/find; empty: no match
+  bool flag = false;  ///< wait_until_idle
+  Value value;        ///< typed results
   void complete() noexcept;
   void fail(std::exception_ptr error) noexcept {
     error_ = std::move(error);
@@ -89,9 +89,7 @@ class FuturePtr {
 class RootTask {
  public:
   struct promise_type : CountedFrame {
-    RootTask get_return_object() noexcept {
-      return RootTask(std::coroutine_handle<promise_type>::from_promise(*this));
-    }
+    RootTask get_return_object() noexcept { return RootTask(std::coroutine_handle<promise_type>::from_promise(*this)); }
     std::suspend_always initial_suspend() const noexcept { return {}; }
     struct final_awaiter {
       bool await_ready() const noexcept { return false; }

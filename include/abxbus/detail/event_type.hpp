@@ -26,7 +26,9 @@ struct ResultTypeOf {
   static constexpr bool declared = false;
 };
 template <class T>
-  requires requires { typename T::event_result_type; }
+requires requires {
+  typename T::event_result_type;
+}
 struct ResultTypeOf<T> {
   static constexpr bool declared = !std::is_void_v<typename T::event_result_type>;
   using type = std::conditional_t<declared, typename T::event_result_type, json::value>;
@@ -36,9 +38,10 @@ struct ResultTypeOf<T> {
 
 /// What can be the payload of an event: a movable struct (D-TEV-1).
 template <class T>
-concept event_payload = std::is_class_v<T> && std::same_as<T, std::remove_cvref_t<T>> &&
-                        std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T> &&
-                        !std::is_base_of_v<BaseEvent, T> && !detail::IsTask<T>::value;
+concept event_payload =
+    std::is_class_v<T> && std::same_as<T, std::remove_cvref_t<T>> && std::is_move_constructible_v<T> &&
+    std::is_nothrow_destructible_v<T> && !std::is_base_of_v<BaseEvent, T> &&
+    !detail::IsTask<T>::value;
 
 /// The result type that `T` declares (`event_result_type`), else a JSON value.
 template <class T>

@@ -90,7 +90,11 @@ template <class F>
 const void* identity_of(const F& function) noexcept {
   if constexpr (std::is_pointer_v<F> && std::is_function_v<std::remove_pointer_t<F>>) {
     return reinterpret_cast<const void*>(function);
-  } else if constexpr (requires { function.get(); *function; function.use_count(); }) {
+  } else if constexpr (requires {
+                         function.get();
+                         *function;
+                         function.use_count();
+                       }) {
     return function.get();
   } else {
     return nullptr;
@@ -111,7 +115,11 @@ bool callable_is_empty(const F& function) noexcept {
 /// A shared callable is called through its pointer.
 template <class F>
 decltype(auto) callee(F& function) noexcept {
-  if constexpr (requires { function.get(); *function; function.use_count(); }) {
+  if constexpr (requires {
+                  function.get();
+                  *function;
+                  function.use_count();
+                }) {
     return *function;
   } else {
     return (function);
@@ -123,7 +131,8 @@ using callee_t = decltype(callee(std::declval<F&>()));
 // -- which arguments a callable takes ----------------------------------------------------------------------------
 
 template <class F, class A>
-inline constexpr bool takes = std::is_invocable_v<callee_t<F>, A> || std::is_invocable_v<callee_t<F>, A, std::stop_token>;
+inline constexpr bool takes =
+    std::is_invocable_v<callee_t<F>, A> || std::is_invocable_v<callee_t<F>, A, std::stop_token>;
 
 /// Calls with or without the trailing stop token.
 template <class F, class A>
@@ -163,10 +172,14 @@ struct FirstParameter<R (C::*)(A, Rest...) const noexcept> {
   using type = A;
 };
 template <class F>
-  requires requires { &F::operator(); }
+requires requires {
+  &F::operator();
+}
 struct FirstParameter<F> : FirstParameter<decltype(&F::operator())> {};
 template <class F>
-  requires requires { &F::element_type::operator(); }
+requires requires {
+  &F::element_type::operator();
+}
 struct FirstParameter<F> : FirstParameter<decltype(&F::element_type::operator())> {};
 
 template <class P>
@@ -188,7 +201,9 @@ struct DeducedPayload {
   using type = void;
 };
 template <class F>
-  requires requires { typename FirstParameter<F>::type; }
+requires requires {
+  typename FirstParameter<F>::type;
+}
 struct DeducedPayload<F> {
   using type = typename PayloadOfParameter<std::remove_cvref_t<typename FirstParameter<F>::type>>::type;
 };
@@ -241,8 +256,8 @@ Value to_value(R&& returned) {
 template <class T>
 inline constexpr bool is_task_of_nothing = std::same_as<T, task<void>>;
 
-/// Runs a coroutine handler. `argument` lives here until the handler is over, so a handler may take it by reference; the
-/// callable lives in its registration, which the run keeps.
+/// Runs a coroutine handler. `argument` lives here until the handler is over, so a handler may take it by reference;
+/// the callable lives in its registration, which the run keeps.
 template <class Declared, class F, class A>
 RootTask run_root(F& function, A argument) {
   auto handler = call_with(function, std::forward<A>(argument));
@@ -272,13 +287,15 @@ void call_and_record(F& function, A&& argument, Invocation& call) {
 template <class F, class T, bool Typed>
 void invoke_handler(F& function, Invocation& call) {
   if constexpr (std::is_void_v<T>) {
-    static_assert(takes<F, BaseEvent>,
-                  "abxbus: a handler takes (const T&), (Event<T>) or (BaseEvent), optionally followed by std::stop_token");
+    static_assert(
+        takes<F, BaseEvent>,
+        "abxbus: a handler takes (const T&), (Event<T>) or (BaseEvent), optionally followed by std::stop_token");
     call_and_record<void>(function, BaseEvent(RecordPtr::share(call.record())), call);
   } else {
     using Declared = std::conditional_t<Typed && ResultTypeOf<T>::declared, event_result_t<T>, void>;
-    static_assert(takes<F, Event<T>> || takes<F, const T&> || takes<F, BaseEvent>,
-                  "abxbus: a handler takes (const T&), (Event<T>) or (BaseEvent), optionally followed by std::stop_token");
+    static_assert(
+        takes<F, Event<T>> || takes<F, const T&> || takes<F, BaseEvent>,
+        "abxbus: a handler takes (const T&), (Event<T>) or (BaseEvent), optionally followed by std::stop_token");
     const T* payload = nullptr;
     try {
       payload = &payload_view<T>(call.record());
@@ -297,7 +314,9 @@ void invoke_handler(F& function, Invocation& call) {
 }
 
 template <class F>
-concept has_forwarder_tag = requires { typename F::abxbus_forwarder; };
+concept has_forwarder_tag = requires {
+  typename F::abxbus_forwarder;
+};
 
 template <class F, class T, bool Typed>
 struct InlineCallable {

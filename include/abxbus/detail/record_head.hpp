@@ -59,7 +59,9 @@ struct RecordHead {
 /// Size of the record in front of its payload; checked against the real layout in the library.
 inline constexpr std::size_t record_bytes = 256;
 
-inline void* payload_of(RecordHead* record) noexcept { return reinterpret_cast<std::byte*>(record) + record_bytes; }
+inline void* payload_of(RecordHead* record) noexcept {
+  return reinterpret_cast<std::byte*>(record) + record_bytes;
+}
 inline const void* payload_of(const RecordHead* record) noexcept {
   return reinterpret_cast<const std::byte*>(record) + record_bytes;
 }
@@ -71,7 +73,9 @@ void discard_record(RecordHead* record) noexcept;
 /// The last reference is gone.
 void destroy_record(RecordHead* record) noexcept;
 
-inline void retain(RecordHead* record) noexcept { record->refs.fetch_add(1, std::memory_order_relaxed); }
+inline void retain(RecordHead* record) noexcept {
+  record->refs.fetch_add(1, std::memory_order_relaxed);
+}
 inline void release(RecordHead* record) noexcept {
   if (record->refs.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_record(record);
 }

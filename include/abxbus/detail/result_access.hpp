@@ -2,6 +2,7 @@
 
 #include <abxbus/detail/codec.hpp>
 #include <abxbus/detail/record_head.hpp>
+#include <abxbus/error.hpp>
 #include <abxbus/event_result.hpp>
 #include <abxbus/json_fwd.hpp>
 

@@ -90,8 +90,8 @@ class Value {
 static_assert(sizeof(Value) == 32);
 
 template <class T>
-inline constexpr bool stored_inline =
-    sizeof(T) <= Value::inline_size && alignof(T) <= 8 && std::is_nothrow_move_constructible_v<T>;
+inline constexpr bool stored_inline = sizeof(T) <= Value::inline_size &&
+                                      alignof(T) <= 8 && std::is_nothrow_move_constructible_v<T>;
 
 template <class T>
 struct InlineOps {
@@ -149,10 +149,18 @@ Value Value::make(T&& value, ValueKind kind) {
     ::new (static_cast<void*>(result.storage_)) U*(static_cast<U*>(block));
   }
   switch (kind) {
-    case ValueKind::value: result.ops_ = &value_ops<U, ValueKind::value>(); break;
-    case ValueKind::json: result.ops_ = &value_ops<U, ValueKind::json>(); break;
-    case ValueKind::event: result.ops_ = &value_ops<U, ValueKind::event>(); break;
-    case ValueKind::error: result.ops_ = &value_ops<U, ValueKind::error>(); break;
+    case ValueKind::value:
+      result.ops_ = &value_ops<U, ValueKind::value>();
+      break;
+    case ValueKind::json:
+      result.ops_ = &value_ops<U, ValueKind::json>();
+      break;
+    case ValueKind::event:
+      result.ops_ = &value_ops<U, ValueKind::event>();
+      break;
+    case ValueKind::error:
+      result.ops_ = &value_ops<U, ValueKind::error>();
+      break;
   }
   return result;
 }
