@@ -20,8 +20,16 @@ Reclaimer::Pin Reclaimer::pin() noexcept {
   }
 }
 
+Reclaimer::Pin Reclaimer::pin_all() noexcept {
+  for (auto& pins : pins_) pins.fetch_add(1, std::memory_order_seq_cst);
+  return all_epochs;
+}
+
 void Reclaimer::unpin(Pin pin) noexcept {
-  if (pins_[pin].fetch_sub(1, std::memory_order_seq_cst) == 1 && has_retired()) collect();
+  bool last = false;
+  for (Pin epoch = 0; epoch < 2; ++epoch)
+    if (pin == epoch || pin == all_epochs) last = pins_[epoch].fetch_sub(1, std::memory_order_seq_cst) == 1 || last;
+  if (last && has_retired()) collect();
 }
 
 bool Reclaimer::quiet() const noexcept {

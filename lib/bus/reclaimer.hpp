@@ -38,6 +38,9 @@ class Reclaimer {
   Reclaimer& operator=(const Reclaimer&) = delete;
 
   Pin pin() noexcept;
+  /// For an executor whose handler was cut short: its run may have been protected by the turn alone, which its successor
+  /// gives up, so what was retired since the run began is in either list. While that protection still lasts.
+  Pin pin_all() noexcept;
   void unpin(Pin pin) noexcept;
 
   /// Hands an object over for destruction. Callable under the registry mutex: destroys nothing itself.
@@ -50,6 +53,7 @@ class Reclaimer {
   bool has_retired() const noexcept { return retired_.load(std::memory_order_seq_cst); }
 
  private:
+  static constexpr Pin all_epochs = 2;
   bool turn_has_moved() noexcept;
   /// False: somebody else holds the mutex.
   bool collect_once() noexcept;

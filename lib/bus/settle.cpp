@@ -301,7 +301,7 @@ void release_executor(ExecSlot& slot, Run* run, std::uint32_t index, bool may_ca
   retain(run->record);
   bus->abandoned.fetch_add(1, std::memory_order_seq_cst);
   count_abandoned(1);
-  slot.pin = bus->reclaimer.pin();
+  slot.pin = bus->reclaimer.pin_all();
   ExecExtra* const extra = slot.extra.load(std::memory_order_seq_cst);
   if (extra != nullptr) extra->refs.fetch_add(1, std::memory_order_relaxed);
   WorkerPool* const pool = bus->pool;

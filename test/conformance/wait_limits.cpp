@@ -52,6 +52,7 @@ TEST_CASE("now and wait with a limit limit only the caller", "[T-TMO-35]") {
   CHECK(error_message(thrown_by([&] { event.wait({.timeout = 0.02s, .first_result = true}); })) ==
         "Timed out waiting for Job result after 0.02s");
 
+  REQUIRE(gate.wait_for_arrivals(1));
   CHECK(outcomes(event) == Texts{"started"});
   gate.open();
   event.now();
@@ -105,6 +106,7 @@ TEST_CASE("wait_until_idle gives up at its limit with false and one warning", "[
   const OpenAtEnd open(gate);
   bus.on<Job>([&](const Job&) { return gate.wait(); });
   const auto event = bus.emit(Job{});
+  REQUIRE(gate.wait_for_arrivals(1));
   {
     const CapturedLog log;
     const Stopwatch watch;
