@@ -38,8 +38,8 @@ class Reclaimer {
   Reclaimer& operator=(const Reclaimer&) = delete;
 
   Pin pin() noexcept;
-  /// For an executor whose handler was cut short: its run may have been protected by the turn alone, which its successor
-  /// gives up, so what was retired since the run began is in either list. While that protection still lasts.
+  /// For an executor whose handler was cut short: its run may have been protected by the turn alone, which its
+  /// successor gives up, so what was retired since the run began is in either list. While that protection still lasts.
   Pin pin_all() noexcept;
   void unpin(Pin pin) noexcept;
 
