@@ -67,9 +67,9 @@ TEST_CASE("subprocess a burst gives its memory back", "[.][subprocess]") {
   INFO("resident MiB: " << small_run << " after 10 000 events, " << after << " after " << large << ", " << collected
                         << " after collect_memory()");
   CHECK(total_live_bytes() == 0);
-  // P-MEM-4 wants 1.2 times the small run without any call. Not reached: the allocator keeps pages that other threads freed
-  // until their owner allocates again (27 MiB after 100 000 events, 62 after 1 000 000 of 330 at the peak). What is guarded:
-  // no more than the burst took, and the documented call gives it back but for 50 bytes an event.
+  // P-MEM-4 wants 1.2 times the small run without any call. Not reached: the allocator keeps pages that other threads
+  // freed until their owner allocates again (27 MiB after 100 000 events, 62 after 1 000 000 of 330 at the peak). What
+  // is guarded: no more than the burst took, and the documented call gives it back but for 50 bytes an event.
   CHECK(after <= small_run + 4 + static_cast<double>(large) * 400e-6);
   CHECK(collected <= 1.2 * small_run + 4 + static_cast<double>(large) * 50e-6);
 }
