@@ -96,6 +96,16 @@ Record* leave_parent(Record* record, std::uint32_t flags) noexcept {
   return nullptr;
 }
 
+/// The first from `leg` on that a bus has run. A dropped leg and one that came for the history alone are let go of by who
+/// dropped or published them.
+Leg* run_leg(Leg* leg) noexcept {
+  for (; leg != nullptr; leg = leg->next.load(std::memory_order_acquire)) {
+    const LegState state = leg->state.load(std::memory_order_acquire);
+    if (leg->bus != nullptr && state != LegState::dropped && state != LegState::side) return leg;
+  }
+  return nullptr;
+}
+
 /// The last hold is gone. Returns the parent whose hold this event owes, if any (with a reference).
 Record* complete(Record* record, std::int64_t now) noexcept {
   if (record->started_at.load(std::memory_order_relaxed) == 0) record->started_at.store(now, std::memory_order_relaxed);
@@ -109,16 +119,13 @@ Record* complete(Record* record, std::int64_t now) noexcept {
   const std::uint32_t before = record->flags.fetch_or(flag_completed, std::memory_order_acq_rel);
   if ((before & (flag_waiters | flag_waiter_lock)) != 0) signal_waiters(record, nullptr, WaiterState::signalled);
   Record* const parent = leave_parent(record, before);
-  // Each leg's reference stands for queue and history; the queue's interest ends here. The record may go with the last.
-  Leg* leg = &record->first_leg;
+  // Each leg's reference stands for queue and history; the queue's interest ends here. The record may go with the last of
+  // them, so the next one is looked for before.
+  Leg* leg = run_leg(&record->first_leg);
   while (leg != nullptr) {
-    Leg* const next = leg->next.load(std::memory_order_acquire);
-    // A dropped leg and one that came for the history alone are let go of by who dropped or published them.
-    const LegState state = leg->state.load(std::memory_order_acquire);
-    if (leg->bus != nullptr && state != LegState::dropped && state != LegState::side) {
-      after_completion(leg);
-      leg->bus->log.over(leg);
-    }
+    Leg* const next = run_leg(leg->next.load(std::memory_order_acquire));
+    after_completion(leg);
+    leg->bus->log.over(leg);
     leg = next;
   }
   return parent;

@@ -60,7 +60,8 @@ void Watchdog::kick() noexcept {
 void Watchdog::loop() noexcept {
   pthread_setname_np(pthread_self(), "abxbus-watch");
   for (;;) {
-    kicked_.store(0, std::memory_order_relaxed);
+    // Acquire: a kick that this takes back has published its slot before, so the scan sees it.
+    kicked_.exchange(0, std::memory_order_acq_rel);
     next_look_.store(INT64_MAX, std::memory_order_seq_cst);
     const std::int64_t now = now_ns();
     const std::int64_t steady = steady_ns();

@@ -119,8 +119,7 @@ Job* WorkerPool::dequeue() noexcept {
 
 /// Takes the right to a job, if there is one, and gives up `also_subtract` (a spinner's mark) in the same step.
 Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
-  // Acquire: the first look of a thread that oneTBB has brought here, whose own hand-over ThreadSanitizer does not see.
-  std::uint64_t word = state_.load(std::memory_order_acquire);
+  std::uint64_t word = state_.load(std::memory_order_relaxed);
   while (pending(word) != 0) {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
@@ -157,6 +156,8 @@ void WorkerPool::call_thread(std::uint64_t word) noexcept {
         tbb_arriving_.fetch_add(1, std::memory_order_relaxed);
         try {
           arena_.enqueue([this] {
+            // ThreadSanitizer does not see oneTBB's own hand-over: the word that led here orders it.
+            static_cast<void>(state_.load(std::memory_order_acquire));
             tbb_arriving_.fetch_sub(1, std::memory_order_relaxed);
             work(Thread::tbb);
           });

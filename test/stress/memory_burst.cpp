@@ -101,7 +101,7 @@ TEST_CASE("a long run does not grow", "[stress][P-MEM-2]") {
   run(scaled(10000000, 200000));
   CHECK(bus.memory().live_events <= 128);
   CHECK(bus.memory().live_bytes <= live + live / 2 + (std::int64_t{64} << 10));
-  CHECK(resident_megabytes() <= 1.2 * resident + 16);
+  if (!sanitized) CHECK(resident_megabytes() <= 1.2 * resident + 16);  // else the allocator keeps what is freed
 }
 
 TEST_CASE("a million handlers on one key, one removed at once", "[stress][S-REG-11][S-REG-4]") {
