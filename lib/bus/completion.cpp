@@ -96,8 +96,8 @@ Record* leave_parent(Record* record, std::uint32_t flags) noexcept {
   return nullptr;
 }
 
-/// The first from `leg` on that a bus has run. A dropped leg and one that came for the history alone are let go of by who
-/// dropped or published them.
+/// The first from `leg` on that a bus has run. A dropped leg and one that came for the history alone are let go of by
+/// who dropped or published them.
 Leg* run_leg(Leg* leg) noexcept {
   for (; leg != nullptr; leg = leg->next.load(std::memory_order_acquire)) {
     const LegState state = leg->state.load(std::memory_order_acquire);
@@ -119,8 +119,8 @@ Record* complete(Record* record, std::int64_t now) noexcept {
   const std::uint32_t before = record->flags.fetch_or(flag_completed, std::memory_order_acq_rel);
   if ((before & (flag_waiters | flag_waiter_lock)) != 0) signal_waiters(record, nullptr, WaiterState::signalled);
   Record* const parent = leave_parent(record, before);
-  // Each leg's reference stands for queue and history; the queue's interest ends here. The record may go with the last of
-  // them, so the next one is looked for before.
+  // Each leg's reference stands for queue and history; the queue's interest ends here. The record may go with the last
+  // of them, so the next one is looked for before.
   Leg* leg = run_leg(&record->first_leg);
   while (leg != nullptr) {
     Leg* const next = run_leg(leg->next.load(std::memory_order_acquire));

@@ -167,6 +167,9 @@ struct BusCore {
   alignas(64) BusJob drain_job;
   /// The drain job is in the inbox (exchange acq_rel by submitter and taker).
   std::atomic<bool> drain_queued{false};
+  /// The turn was last given up by a now() that ran its event itself, with work left: its caller often comes back for
+  /// the next one. A hint for whoever finds the drain: relaxed.
+  std::atomic<bool> left_by_caller{false};
   alignas(64) BusJob pump_job;
   /// The pump is in the inbox. Dekker with ready_count: a pusher counts, then arms; a pump disarms, then counts.
   std::atomic<bool> pump_armed{false};

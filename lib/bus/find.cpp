@@ -295,7 +295,7 @@ FuturePtr find_future(BusCore* bus, std::string_view pattern, Window past, Windo
           deadline,
           [](void* context) {
             auto* const self = static_cast<FindFuture*>(context);
-            self->waiter->bus->pool->submit(&self->expiry);
+            self->waiter->bus->pool->submit(&self->expiry, WorkerPool::Urgency::at_once);
           },
           state);
       state->timer_armed = true;

@@ -86,6 +86,7 @@ void run_handed_over(Job* job) noexcept {
 void start_here_or_elsewhere(Run* run, const ExecFrame* frame, const WaitOptions& options, bool may_run_here,
                              std::int64_t now) noexcept {
   if (may_run_here && may_run_inline(run, frame, options, now)) {
+    run->by_caller = true;
     advance(run, false);
     return;
   }
@@ -245,6 +246,7 @@ void wait_for_event(Record* record, const WaitOptions& options, std::int64_t dea
   for (int i = 0; i < 2'000 && pool.runnable() + outside <= cores; ++i) {
     cpu_pause();
     if (record->completed()) return;
+    if (i % 50 == 49 && yield_core()) break;
   }
   Waiter waiter;
   waiter.wants = options.first_result ? Waiter::first_result : Waiter::completion;
@@ -335,7 +337,7 @@ class EventFuture final : public FutureState {
           deadline,
           [](void* context) {
             auto* const self = static_cast<EventFuture*>(context);
-            as_record(self->record_.get())->first_leg.bus->pool->submit(&self->expiry_);
+            as_record(self->record_.get())->first_leg.bus->pool->submit(&self->expiry_, WorkerPool::Urgency::at_once);
           },
           this);
       timer_armed_ = true;

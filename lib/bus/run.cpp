@@ -267,7 +267,7 @@ void finish_run(Run* run, bool keep_turn) noexcept {
   }
   if (run->holds_global) release_global(bus->domain.get());
   if (run->pauses) resume_bus(bus);
-  if (run->holds_turn && !keep_turn) release_turn(bus);
+  if (run->holds_turn && !keep_turn) release_turn(bus, run->by_caller);
   release_run(run);
 }
 

@@ -41,6 +41,7 @@ struct Run : Job {
   std::atomic<std::uint32_t> refs{1};
   std::uint32_t depth = 0;  ///< inline nesting
   bool holds_turn = false;  ///< this run holds the bus's turn
+  bool by_caller = false;   ///< the thread that awaits the event runs it itself
   bool holds_global = false;
   bool pauses = false;           ///< runs beside the turn and pauses the bus until it ends
   bool nested = false;           ///< runs under a hold of its chain

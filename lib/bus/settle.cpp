@@ -433,7 +433,7 @@ void deadline_passed(ExecSlot& slot, std::uint64_t word) noexcept {
   slot.settle.run = &settle_after_deadline;
   WorkerPool* const pool = slot.run.load(std::memory_order_relaxed)->bus->pool;
   count_out(slot, pool);
-  pool->submit(&slot.settle);
+  pool->submit(&slot.settle, WorkerPool::Urgency::at_once);
 }
 
 void slow_threshold_passed(ExecSlot& slot, std::uint64_t word, bool event) noexcept {

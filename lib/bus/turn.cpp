@@ -172,13 +172,15 @@ bool release_if_dry(BusCore* bus) noexcept {
 
 }  // namespace
 
-void release_turn(BusCore* bus) noexcept {
+void release_turn(BusCore* bus, bool by_caller) noexcept {
   for (;;) {
     skip_done(bus);
     if (!published_at_cursor(bus)) {
       if (release_if_dry(bus)) return;
       continue;
     }
+    if (bus->left_by_caller.load(std::memory_order_relaxed) != by_caller)
+      bus->left_by_caller.store(by_caller, std::memory_order_relaxed);
     std::uint64_t expected = bus->held_word;
     if (bus->turn.compare_exchange_strong(expected, make_word(bus->cursor, turn_scheduled),
                                           std::memory_order_seq_cst)) {
@@ -221,6 +223,7 @@ DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept {
   const std::uint64_t word = bus->turn.load(std::memory_order_relaxed);
   if ((word & turn_attention) != 0) return DrainLook::stalled;  // among others a destroyed bus: let go of it
   memory.scheduled = owner(word) == turn_scheduled;
+  memory.left_by_caller = memory.scheduled && bus->left_by_caller.load(std::memory_order_relaxed);
   const std::uint64_t tail = bus->log.tail_word().load(std::memory_order_relaxed);
   const std::uint64_t before = std::exchange(memory.turn, word);
   const std::uint64_t tail_before = std::exchange(memory.tail, tail);
@@ -252,6 +255,7 @@ void drain(Job* job) noexcept {
   }
   bus->held_word = make_word(cursor_of(word), turn_held);
   bus->cursor = cursor_of(word);
+  if (bus->left_by_caller.load(std::memory_order_relaxed)) bus->left_by_caller.store(false, std::memory_order_relaxed);
 
   int left = quantum_events;
   std::int64_t now = 0;  // last reading of this thread inside the library; 0: none

@@ -28,8 +28,9 @@ void wake_after_publish(BusCore* bus, std::uint64_t ticket) noexcept;
 void step_over(BusCore* bus, std::uint64_t ticket) noexcept;
 /// Takes a FREE or SCHED turn without ATTN.
 bool try_take_turn(BusCore* bus) noexcept;
-/// Gives the turn up: to a drain if there is work at the cursor, else FREE.
-void release_turn(BusCore* bus) noexcept;
+/// Gives the turn up: to a drain if there is work at the cursor, else FREE. `by_caller`: the event has been run by the
+/// thread that awaits it.
+void release_turn(BusCore* bus, bool by_caller = false) noexcept;
 /// The drain job's body.
 void drain(Job* job) noexcept;
 DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept;

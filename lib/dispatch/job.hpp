@@ -17,6 +17,8 @@ struct DrainMemory {
   std::uint64_t turn = 0;
   std::uint64_t tail = 0;
   bool scheduled = true;  ///< the bus waited for a drain at the last look
+  /// The turn was given up by a thread that had come for one event and is likely to come for the next.
+  bool left_by_caller = false;
 };
 
 /// A piece of work for the pool. Intrusive: it is part of an object that exists anyway, so submitting allocates

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -16,11 +17,20 @@ class TimerHeap {
  public:
   using Key = std::pair<std::int64_t, std::uint64_t>;  // due, unique number
 
-  Key add(std::int64_t due_ns, TimerFunction function, void* context) {
+  /// `wake`: the watchdog sleeps longer than until then and has to be told. While it is awake it is not: it plans its
+  /// sleep under the same mutex, with this timer in the map.
+  Key add(std::int64_t due_ns, TimerFunction function, void* context, bool& wake) {
     const std::lock_guard lock(mutex_);
     const Key key{due_ns, ++last_};
     timers_.emplace(key, Entry{function, context});
+    wake = due_ns < planned_;
     return key;
+  }
+  /// Watchdog: until when to sleep; `limit`: what is due besides.
+  std::int64_t plan(std::int64_t limit) {
+    const std::lock_guard lock(mutex_);
+    planned_ = timers_.empty() ? limit : std::min(limit, timers_.begin()->first.first);
+    return planned_;
   }
   /// False: it has fired, or fires at this moment.
   bool remove(const Key& key) {
@@ -36,10 +46,6 @@ class TimerHeap {
     timers_.erase(timers_.begin());
     return true;
   }
-  std::int64_t earliest() {
-    const std::lock_guard lock(mutex_);
-    return timers_.empty() ? INT64_MAX : timers_.begin()->first.first;
-  }
 
  private:
   struct Entry {
@@ -49,6 +55,7 @@ class TimerHeap {
   std::mutex mutex_;
   std::map<Key, Entry> timers_;
   std::uint64_t last_ = 0;
+  std::int64_t planned_ = INT64_MAX;  ///< end of the sleep planned last
 };
 
 }  // namespace abxbus::detail

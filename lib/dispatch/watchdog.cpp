@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -37,8 +38,9 @@ Watchdog& watchdog() noexcept {
 }
 
 TimerHeap::Key Watchdog::arm(std::int64_t due_steady_ns, TimerFunction function, void* context) {
-  const TimerHeap::Key key = timers_.add(due_steady_ns, function, context);
-  kick();
+  bool wake = false;
+  const TimerHeap::Key key = timers_.add(due_steady_ns, function, context, wake);
+  if (wake) kick();
   return key;
 }
 
@@ -59,30 +61,50 @@ void Watchdog::kick() noexcept {
 
 void Watchdog::loop() noexcept {
   pthread_setname_np(pthread_self(), "abxbus-watch");
+  // The kernel may put a thread's timers off by 50 us to wake for several at once: a twentieth of a 1 ms deadline.
+  static_cast<void>(prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL));
   for (;;) {
     // Acquire: a kick that this takes back has published its slot before, so the scan sees it.
     kicked_.exchange(0, std::memory_order_acq_rel);
-    next_look_.store(INT64_MAX, std::memory_order_seq_cst);
     const std::int64_t now = now_ns();
     const std::int64_t steady = steady_ns();
+    // Whoever starts during the scan and is missed has to kick only for a deadline before the next one.
+    const std::int64_t promise = quiet_ ? INT64_MAX : now + interval_;
+    next_look_.store(promise, std::memory_order_seq_cst);
     TimerFunction function = nullptr;
     void* context = nullptr;
     while (timers_.take_due(steady, function, context)) function(context);
-    std::int64_t look = scan(now);
-    if (look != INT64_MAX) {
-      // 100 us at least, so that a deadline in the past that cannot be taken yet does not spin.
-      last_interval_ = std::max<std::int64_t>(look - now, 100'000);
-      look = now + last_interval_;
-    }
+    const Seen seen = scan(now);
+    const std::int64_t look = plan(now, promise, seen);
+    if (look == INT64_MAX && promise != INT64_MAX) continue;  // quiet now: once more, without a promise
     next_look_.store(look, std::memory_order_seq_cst);
     const std::int64_t wait_slots = look == INT64_MAX ? INT64_MAX : steady + (look - now);
-    futex_wait(kicked_, 0, std::min(wait_slots, timers_.earliest()));
+    futex_wait(kicked_, 0, timers_.plan(wait_slots));
   }
 }
 
-std::int64_t Watchdog::scan(std::int64_t now) noexcept {
-  std::int64_t earliest = INT64_MAX;
-  bool moved = false;
+/// When to look again. Never later than promised.
+std::int64_t Watchdog::plan(std::int64_t now, std::int64_t promise, const Seen& seen) noexcept {
+  constexpr std::int64_t least_interval = 200'000;
+  constexpr std::int64_t greatest_interval = 60'000'000'000;
+  constexpr int looks_until_doubled = 8;
+  quiet_ = !seen.moved && seen.earliest == INT64_MAX;
+  if (quiet_) return INT64_MAX;
+  const std::int64_t ahead = seen.earliest == INT64_MAX ? INT64_MAX : seen.earliest - now;
+  if (promise == INT64_MAX || ahead < interval_) {
+    interval_ = std::clamp(ahead, least_interval, greatest_interval);
+    looks_ = 0;
+  } else if (++looks_ >= looks_until_doubled) {
+    // Starts and ends between two looks, but none with a short deadline: they may have stopped.
+    looks_ = 0;
+    interval_ = std::min(2 * interval_, greatest_interval);
+  }
+  // 20 us at least, so that a deadline in the past that cannot be taken yet does not spin.
+  return std::max(std::min({seen.earliest, promise, now + interval_}), now + 20'000);
+}
+
+Watchdog::Seen Watchdog::scan(std::int64_t now) noexcept {
+  Seen seen;
   std::size_t position = 0;
   slot_pool().for_each([&](ExecSlot& slot) {
     const std::size_t mine = position++;
@@ -90,7 +112,7 @@ std::int64_t Watchdog::scan(std::int64_t now) noexcept {
     const std::uint64_t word = slot.word.load(std::memory_order_seq_cst);
     const std::uint64_t before = std::exchange(last_words[mine], word & ~slot_state_mask & ~slot_pin);
     if ((word & slot_state_mask) != slot_running) {
-      moved = moved || before != last_words[mine];
+      seen.moved = seen.moved || before != last_words[mine];
       return;
     }
     const std::int64_t deadline = slot.deadline.load(std::memory_order_relaxed);
@@ -98,24 +120,22 @@ std::int64_t Watchdog::scan(std::int64_t now) noexcept {
     const std::int64_t event_slow = slot.event_slow_at.load(std::memory_order_relaxed);
     if (deadline <= now) {
       deadline_passed(slot, word);
+      seen.moved = true;  // if it could not be taken it is looked at again
       return;
     }
     if (slow <= now) {
       slow_threshold_passed(slot, word, false);
     } else {
-      earliest = std::min(earliest, slow);
+      seen.earliest = std::min(seen.earliest, slow);
     }
     if (event_slow <= now) {
       slow_threshold_passed(slot, word, true);
     } else {
-      earliest = std::min(earliest, event_slow);
+      seen.earliest = std::min(seen.earliest, event_slow);
     }
-    earliest = std::min(earliest, deadline);
+    seen.earliest = std::min(seen.earliest, deadline);
   });
-  // Starts and ends between two looks: look again about as soon as last time. Doubling lets the interval grow back
-  // when the short deadlines have stopped.
-  if (moved && last_interval_ < 60'000'000'000) earliest = std::min(earliest, now + 2 * last_interval_);
-  return earliest;
+  return seen;
 }
 
 }  // namespace abxbus::detail

@@ -1,6 +1,7 @@
 #include "dispatch/worker_pool.hpp"
 
 #include "dispatch/watchdog.hpp"
+#include "event/clock.hpp"
 #include "event/futex.hpp"
 #include "event/log.hpp"
 #include "event/process.hpp"
@@ -24,10 +25,18 @@ constexpr std::int64_t first_stall_interval_ns = 1'000'000;
 constexpr std::int64_t next_stall_interval_ns = 300'000;
 constexpr std::int64_t least_stall_interval_ns = 125'000;
 constexpr std::int64_t retire_after_ns = 2'000'000'000;
+/// How long a worker of TBB sleeps here before it goes back to TBB, where it would look for work for a whole
+/// millisecond, yielding: on a machine with few cores that costs a woken thread up to this millisecond.
+constexpr std::int64_t tbb_retire_after_ns = 2'000'000;
 /// How long a thread that ran dry keeps looking: 30 us, the time a wake costs.
 constexpr int linger_pauses = 2'000;
 /// Pauses between two looks at a serial bus that somebody else may be working on: 3 us (performance notes, wake-ups).
 constexpr int look_pauses = 200;
+/// Pauses between two yields: below 1 us. A yield alone on a core costs 0.3 us.
+constexpr int yield_pauses = 50;
+
+/// About 20 us at the usual 2 to 3 GHz of a time stamp counter.
+constexpr std::uint64_t short_job_ticks = 50'000;
 
 // Each count of threads has room for all of them: several hundred blocked handlers may come back, and look for work, at
 // the same moment.
@@ -38,6 +47,10 @@ static_assert(pending_bits + 4 * count_bits == 64 && max_own_threads < count_mas
 /// Fewer (25) let a worker come between the emits and the now() of a batch of 512: then both work on the same lines and
 /// the batch takes twice as long (250 to 300 against 480 to 600 ns an event).
 constexpr int patient_looks = 60;
+
+/// How many looks without progress a bus gets whose turn a caller has left: about 30 us, within which a caller that has
+/// been put off its core is back.
+constexpr int patient_stalls = 10;
 
 constexpr std::uint64_t pending_one = 1;
 constexpr std::uint64_t spinning_one = 1ULL << pending_bits;
@@ -59,6 +72,12 @@ std::uint64_t inside(std::uint64_t word) {
 }
 std::uint64_t threads_in(std::uint64_t word) {
   return word / threads_one;
+}
+
+/// Threads that run a job, as far as can be seen.
+std::uint64_t running(std::uint64_t word) {
+  const std::uint64_t others = spinning(word) + parked(word) + inside(word);
+  return threads_in(word) > others ? threads_in(word) - others : 0;
 }
 
 /// Lingering pays only where another core can produce meanwhile.
@@ -102,12 +121,24 @@ bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
   return lookers(word) > 0;
 }
 
-void WorkerPool::submit(Job* job) noexcept {
+void WorkerPool::submit(Job* job, Urgency urgency) noexcept {
   inbox_.enqueue(job);
   // Release: pairs with the taker's acquire. Seq_cst is not needed: spinners, waiters and submitters all decide by
   // read-modify-writes of this one word.
   const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_acq_rel);
-  if (!somebody_looks(before)) call_thread(before + pending_one);
+  if (somebody_looks(before)) return;
+  // From outside: a worker that began its job a moment ago is mostly back in a moment, and a wake would cost more than
+  // it saves. If that one stays away, the stall check notices.
+  // Nor does it when as many run as there are cores for. Among the workers themselves neither holds: one that submits
+  // is about to run something that may block.
+  const std::uint64_t busy = running(before);
+  if (urgency == Urgency::usual && pool_of_thread != this && busy != 0 &&
+      (busy >= static_cast<std::uint64_t>(workers_) ||
+       read_ticks() - last_start_.load(std::memory_order_relaxed) < short_job_ticks)) {
+    arm_stall_check();
+    return;
+  }
+  call_thread(before + pending_one);
 }
 
 Job* WorkerPool::dequeue() noexcept {
@@ -117,15 +148,24 @@ Job* WorkerPool::dequeue() noexcept {
   return job;
 }
 
+/// What one look at a drain that has just been taken shows; nothing for other jobs.
+DrainMemory WorkerPool::first_look(Job* job) noexcept {
+  DrainMemory memory;
+  if (job->look != nullptr) static_cast<void>(job->look(job, memory));
+  return memory;
+}
+
 /// Takes the right to a job, if there is one, and gives up `also_subtract` (a spinner's mark) in the same step.
 Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
   std::uint64_t word = state_.load(std::memory_order_relaxed);
   while (pending(word) != 0) {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-      // More work and nobody looking: hand the duty on before user code is entered.
-      if (pending(next) != 0 && !somebody_looks(next)) call_thread(next);
-      return dequeue();
+      Job* const job = dequeue();
+      // More work and nobody looking: hand the duty on before user code is entered. A drain that has nothing to do
+      // leads to none.
+      if (pending(next) != 0 && !somebody_looks(next) && first_look(job).scheduled) call_thread(next);
+      return job;
     }
   }
   return nullptr;
@@ -195,15 +235,29 @@ void WorkerPool::start_own_thread() noexcept {
   }
 }
 
+/// A job just taken is a drain that its caller is likely to come back for: not run at once but looked at for a while.
+bool WorkerPool::waits_for_caller(Job* job) noexcept {
+  return job != nullptr && may_linger() && first_look(job).left_by_caller;
+}
+
 void WorkerPool::work(Thread kind) noexcept {
   WorkerPool* const outer = std::exchange(pool_of_thread, this);
   bool spinner = true;  // a thread is called as one
+  Job* in_hand = nullptr;
   for (;;) {
     if (!spinner) state_.fetch_add(spinning_one, std::memory_order_acq_rel);
     spinner = true;
-    Job* job = take(spinning_one);
+    Job* job = nullptr;
+    if (in_hand == nullptr) {
+      job = take(spinning_one);
+      if (waits_for_caller(job)) {
+        in_hand = job;
+        spinner = false;
+        continue;
+      }
+    }
     bool surplus = false;
-    if (job == nullptr) job = linger(surplus);
+    if (job == nullptr) job = linger(surplus, std::exchange(in_hand, nullptr));
     if (job == nullptr) {
       if (leave(kind, surplus)) break;
       continue;  // woken, or a job came: still a spinner
@@ -211,8 +265,10 @@ void WorkerPool::work(Thread kind) noexcept {
     spinner = false;
     while (job != nullptr) {
       started_.fetch_add(1, std::memory_order_relaxed);
+      last_start_.store(read_ticks(), std::memory_order_relaxed);
       job->run(job);
       job = take(0);
+      if (waits_for_caller(job)) in_hand = std::exchange(job, nullptr);
     }
   }
   pool_of_thread = outer;
@@ -226,7 +282,7 @@ class HeldDrains {
   bool full() const noexcept { return count_ == capacity; }
   void add(Job* job) noexcept {
     Held& held = held_[count_++];
-    held = {job, {}, 0, 0};
+    held = {job, {}, 0, 0, 0};
     static_cast<void>(job->look(job, held.memory));
   }
   Job* take_oldest() noexcept { return remove(0); }
@@ -246,9 +302,10 @@ class HeldDrains {
       Held& held = held_[i];
       switch (held.job->look(held.job, held.memory)) {
         case DrainLook::stalled:
-          return remove(i);
+          if (!held.memory.left_by_caller || ++held.still > patient_stalls) return remove(i);
+          break;
         case DrainLook::progress:
-          held.quiet = held.growing = 0;
+          held.quiet = held.growing = held.still = 0;
           progress = true;
           break;
         case DrainLook::growing:
@@ -269,6 +326,7 @@ class HeldDrains {
     DrainMemory memory;
     int quiet;
     int growing;
+    int still;
   };
   Job* remove(int index) noexcept {
     Job* const job = held_[index].job;
@@ -294,8 +352,9 @@ void WorkerPool::give_back(HeldDrains& held) noexcept {
 }
 
 /// Looks for a job as a spinner. Null: nothing came; the mark is still there.
-Job* WorkerPool::linger(bool& surplus) noexcept {
+Job* WorkerPool::linger(bool& surplus, Job* in_hand) noexcept {
   HeldDrains held;
+  if (in_hand != nullptr) held.add(in_hand);
   Job* found = nullptr;
   const int limit = may_linger() ? linger_pauses : 1;
   for (int i = 0; i < limit && found == nullptr; ++i) {
@@ -319,6 +378,7 @@ Job* WorkerPool::linger(bool& surplus) noexcept {
       give_back(held);
       return nullptr;
     }
+    if (i % yield_pauses == yield_pauses - 1 && yield_core() && held.empty()) break;
     if (!held.empty() && i % look_pauses == look_pauses - 1) {
       bool progress = false;
       found = held.look(progress);
@@ -338,25 +398,27 @@ void WorkerPool::stop_spinning() noexcept {
   if (pending(word) != 0 && !somebody_looks(word)) call_thread(word);
 }
 
-/// A spinner that found nothing: a TBB task returns, an own thread parks. False: work came.
+/// A spinner that found nothing parks. False: work came, now or later; true: the thread leaves the pool.
 bool WorkerPool::leave(Thread kind, bool surplus) noexcept {
   std::uint64_t word = state_.load(std::memory_order_relaxed);
-  const bool go = kind == Thread::tbb || retiring_.load(std::memory_order_acquire);
+  const bool go = retiring_.load(std::memory_order_acquire);
   const std::uint64_t change = go ? spinning_one + threads_one : spinning_one - parked_one;
   // A surplus one may leave work behind: the other spinner comes for it, and of two that are surplus to each other one
   // stays, since the other's leaving is in the word.
   while (surplus ? lookers(word) > 1 : pending(word) == 0) {
     if (state_.compare_exchange_weak(word, word - change, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+      if (!go && !park(kind)) return false;
       if (kind == Thread::tbb) tbb_tasks_.fetch_sub(1, std::memory_order_acq_rel);
-      return go || park();
+      return true;
     }
   }
   return false;
 }
 
 /// Sleeps until a waker has made this thread a spinner (false), or it retires (true).
-bool WorkerPool::park() noexcept {
-  std::int64_t deadline = steady_ns() + retire_after_ns;
+bool WorkerPool::park(Thread kind) noexcept {
+  const std::int64_t limit = kind == Thread::tbb ? tbb_retire_after_ns : retire_after_ns;
+  std::int64_t deadline = steady_ns() + limit;
   for (;;) {
     std::uint32_t permits = permits_.load(std::memory_order_acquire);
     while (permits != 0) {
@@ -374,7 +436,7 @@ bool WorkerPool::park() noexcept {
                                        std::memory_order_relaxed))
         return true;
     }
-    deadline = steady_ns() + retire_after_ns / 8;
+    deadline = steady_ns() + limit / 8;
   }
 }
 

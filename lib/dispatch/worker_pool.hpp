@@ -41,7 +41,10 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  void submit(Job* job) noexcept;
+  /// `at_once`: for what is late already, a deadline's consequences; a thread is called even if others may be back
+  /// soon.
+  enum class Urgency : std::uint8_t { usual, at_once };
+  void submit(Job* job, Urgency urgency = Urgency::usual) noexcept;
   /// Whether jobs wait that nobody has taken. A hint.
   bool has_waiting_jobs() const noexcept;
   int workers() const noexcept { return workers_; }
@@ -69,13 +72,15 @@ class WorkerPool {
 
   void work(Thread kind) noexcept;
   Job* take(std::uint64_t also_subtract) noexcept;
-  Job* linger(bool& surplus) noexcept;
+  Job* linger(bool& surplus, Job* in_hand) noexcept;
+  static DrainMemory first_look(Job* job) noexcept;
+  static bool waits_for_caller(Job* job) noexcept;
   void stop_spinning() noexcept;
   int lookers(std::uint64_t word) const noexcept;
   bool somebody_looks(std::uint64_t word) const noexcept;
   void give_back(class HeldDrains& held) noexcept;
   bool leave(Thread kind, bool surplus) noexcept;
-  bool park() noexcept;
+  bool park(Thread kind) noexcept;
   void call_thread(std::uint64_t word) noexcept;
   bool wake_parked() noexcept;
   void start_own_thread() noexcept;
@@ -99,6 +104,8 @@ class WorkerPool {
   std::atomic<bool> retiring_{false};
   /// Jobs started; relaxed, read by the stall check.
   alignas(64) std::atomic<std::uint64_t> started_{0};
+  /// When the last one was; relaxed, a hint for submitters.
+  std::atomic<std::uint64_t> last_start_{0};
   /// Stall check armed. Acq_rel exchange: one at a time.
   alignas(64) std::atomic<bool> stall_armed_{false};
   std::uint64_t stall_seen_ = 0;     ///< under stall_armed_

@@ -2,6 +2,7 @@
 
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,6 +29,13 @@ void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected, 
 
 void futex_wake(const std::atomic<std::uint32_t>& word, int count) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+bool yield_core() noexcept {
+  constexpr std::int64_t longer_than_the_call = 4'000;
+  const std::int64_t before = steady_ns();
+  sched_yield();
+  return steady_ns() - before > longer_than_the_call;
 }
 
 }  // namespace abxbus::detail

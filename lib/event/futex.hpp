@@ -20,6 +20,11 @@ inline void cpu_pause() noexcept {
 #endif
 }
 
+/// For a thread that looks at a word another one will write: lets others have the core. True: somebody did. The
+/// scheduler may have put both threads on one core with another one idle; it parts them when one sleeps and is woken,
+/// hardly ever while both stay awake.
+bool yield_core() noexcept;
+
 /// A sequentially consistent fence. ThreadSanitizer does not model free-standing fences, so there it is an exchange on
 /// a word of the calling thread; everything it orders is atomic, and payloads are also passed by acquire/release.
 inline void full_fence() noexcept {
