@@ -9,7 +9,9 @@ namespace abxbus {
 struct MemoryUse {
   std::int64_t live_events = 0;  ///< events that this bus accepted first and that still exist
   std::int64_t live_bytes = 0;   ///< records, results, values, coroutine frames, log segments
-  std::int64_t peak_bytes = 0;   ///< highest live_bytes seen; sampled every 64 emits and at every call of `memory()`
+  /// Highest live_bytes seen: sampled when a worker finds 64 events or more queued, when an event has 1024 handlers or
+  /// more, and at every call of `memory()`.
+  std::int64_t peak_bytes = 0;
   double bytes_per_event = 0;    ///< live_bytes / live_events; 0 without events
 };
 

@@ -142,6 +142,8 @@ struct BusCore {
   /// EventLog::leave_ticket_order (seq_cst with the emitter's load: who reads true took its ticket before).
   std::atomic<bool> in_order{true};
   std::atomic<bool> drop_warned{false};
+  /// A drain has met a long queue since the bus was last dry.
+  std::atomic<bool> in_burst{false};
   /// max_history was set to 0 while completed events were kept: the next emit removes them (H-HIST-25).
   std::atomic<bool> zero_prune_pending{false};
   std::mutex trim_mutex;  ///< the exact trimming rule: one at a time; no user code inside

@@ -5,6 +5,7 @@
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
 #include "bus/turn.hpp"
+#include "event/burst.hpp"
 #include "event/futex.hpp"
 #include "event/hooks.hpp"
 #include "event/process.hpp"
@@ -130,6 +131,7 @@ RecordPtr emit_fresh(BusCore* bus, RecordPtr event) {
   if (bus->born != process_generation.load(std::memory_order_relaxed) || bus->log.closed()) [[unlikely]]
     throw_destroyed(bus, "emit");
   if (caller_is_stale()) return event;
+  give_back_burst();
   bus->log.reserve(bus->log.tail_word().load(std::memory_order_relaxed));
   bool odd = false;
   const EventConcurrency mode = mode_for_accept(record, bus, odd);

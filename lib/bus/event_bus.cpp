@@ -3,7 +3,9 @@
 #include "bus/history.hpp"
 #include "bus/lifetime.hpp"
 #include "bus/resolve.hpp"
+#include "bus/turn.hpp"
 #include "bus/waiting.hpp"
+#include "event/burst.hpp"
 #include "event/clock.hpp"
 #include "event/futex.hpp"
 #include "event/log.hpp"
@@ -179,10 +181,23 @@ ScopedHandler::~ScopedHandler() {
 // -- operations
 // -----------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// The bus is idle: what a burst took may go back, of this thread at once.
+void end_burst(BusCore* bus) noexcept {
+  note_if_burst_over(bus);
+  give_back_burst();
+}
+
+}  // namespace
+
 bool EventBusRef::wait_until_idle(std::optional<Seconds> timeout, std::stop_token stop) const {
   require_live(core_, "wait_until_idle");
   if (caller_is_stale()) throw OperationCancelled("wait_until_idle was called by a handler that was cut short");
-  if (bus_is_idle(core_)) return true;
+  if (bus_is_idle(core_)) {
+    end_burst(core_);
+    return true;
+  }
   WaitOptions options;
   if (timeout && timeout->count() > 0) options.timeout = timeout;
   const std::int64_t deadline = wait_deadline(options);
@@ -207,7 +222,10 @@ bool EventBusRef::wait_until_idle(std::optional<Seconds> timeout, std::stop_toke
   }
   // Stopped first: that the calling handler was cut short may be what made the bus idle.
   if (cancelled.load(std::memory_order_acquire)) throw OperationCancelled("wait_until_idle was stopped");
-  if (idle) return true;
+  if (idle) {
+    end_burst(core_);
+    return true;
+  }
   log(LogLevel::warning,
       "Timeout waiting for event bus to be idle after " + seconds_text(*options.timeout) + "s: " + core_->label);
   return false;

@@ -163,6 +163,7 @@ Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64
       void* const memory = allocate(sizeof(HandlerRun) * snapshot.visible);
       auto* const results = static_cast<HandlerRun*>(memory);
       charge_bus(record->account_bus, static_cast<std::int64_t>(usable_bytes(memory)), 0);
+      if (snapshot.visible >= 1'024) bus->memory.sample_peak();
       std::uint32_t filled = 0;
       for (const auto& part : snapshot.parts) {
         for (std::uint32_t i = 0; i < part.length; ++i) {

@@ -3,6 +3,7 @@
 #include "bus/completion.hpp"
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
+#include "event/burst.hpp"
 #include "event/clock.hpp"
 #include "event/hooks.hpp"
 
@@ -63,8 +64,28 @@ void skip_done(BusCore* bus) noexcept {
 
 }  // namespace
 
+void note_if_burst_over(BusCore* bus) noexcept {
+  // Relaxed, and an exchange so that it is said once: a hint (event/burst.hpp).
+  if (bus->in_burst.load(std::memory_order_relaxed) && bus->in_burst.exchange(false, std::memory_order_relaxed))
+    note_burst_over();
+}
+
+namespace {
+
+/// Drain: looks how much is queued, which is most when it begins.
+void look_at_backlog(BusCore* bus) noexcept {
+  constexpr std::uint64_t worth_a_sample = 64;
+  const std::uint64_t queued = bus->log.issued() - bus->cursor;
+  if (queued < worth_a_sample) return;
+  bus->memory.sample_peak();
+  if (queued >= burst_events) bus->in_burst.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 /// The turn's holder has given up a free turn: retired callables may go now.
 static void after_free(BusCore* bus) noexcept {
+  note_if_burst_over(bus);
   if (bus->reclaimer.has_retired()) bus->reclaimer.collect();
   if (bus->idle_waiters.load(std::memory_order_seq_cst) != 0) notify_idle(bus);
 }
@@ -257,6 +278,7 @@ void drain(Job* job) noexcept {
   bus->cursor = cursor_of(word);
   if (bus->left_by_caller.load(std::memory_order_relaxed)) bus->left_by_caller.store(false, std::memory_order_relaxed);
 
+  look_at_backlog(bus);
   int left = quantum_events;
   std::int64_t now = 0;  // last reading of this thread inside the library; 0: none
   std::int64_t quantum_start = 0;
@@ -321,6 +343,7 @@ void drain(Job* job) noexcept {
     if (--left <= 0 || now - quantum_start > quantum_ns) {
       left = quantum_events;
       quantum_start = now;
+      look_at_backlog(bus);
       if (bus->pool->has_waiting_jobs()) {
         release_turn(bus);
         break;

@@ -93,7 +93,8 @@ WorkerPool::WorkerPool(int workers, std::int64_t inline_floor_ns)
       workers_(workers > 0 ? workers : std::max(1, tbb::info::default_concurrency())),
       tbb_limit_(process_forked() ? 0 : std::min(workers_, std::max(1, tbb::info::default_concurrency() - 1))),
       inline_floor_ns_(inline_floor_ns),
-      inbox_(256),
+      drains_(256),
+      others_(256),
       arena_(max_own_threads + std::max(1, tbb_limit_), max_own_threads) {}
 
 WorkerPool* WorkerPool::of_this_thread() noexcept {
@@ -122,7 +123,7 @@ bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
 }
 
 void WorkerPool::submit(Job* job, Urgency urgency) noexcept {
-  inbox_.enqueue(job);
+  inbox_of(job).enqueue(job);
   // Release: pairs with the taker's acquire. Seq_cst is not needed: spinners, waiters and submitters all decide by
   // read-modify-writes of this one word.
   const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_acq_rel);
@@ -141,10 +142,19 @@ void WorkerPool::submit(Job* job, Urgency urgency) noexcept {
   call_thread(before + pending_one);
 }
 
+WorkerPool::Inbox& WorkerPool::inbox_of(const Job* job) noexcept {
+  return job->look != nullptr ? drains_ : others_;
+}
+
 Job* WorkerPool::dequeue() noexcept {
+  // By turns from either inbox: a fan-out that brings in one thread after the other would else keep a drain waiting for
+  // all of them, since the queue prefers what its newest producers have put in.
+  const bool drains_first = started_.load(std::memory_order_relaxed) % 2 == 0;
+  Inbox& first = drains_first ? drains_ : others_;
+  Inbox& second = drains_first ? others_ : drains_;
   Job* job = nullptr;
   // The right to a job was taken after it was enqueued; only a false empty of the queue can delay it.
-  while (!inbox_.try_dequeue(job)) cpu_pause();
+  while (!first.try_dequeue(job) && !second.try_dequeue(job)) cpu_pause();
   return job;
 }
 

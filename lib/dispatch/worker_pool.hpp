@@ -12,7 +12,7 @@
 
 /// The threads that run handlers.
 ///
-/// Purpose: jobs go into one moodycamel queue and are run inside one TBB arena, by TBB's workers first (a library task
+/// Purpose: jobs go into two moodycamel queues, one of drains and one of the rest, and are run inside one TBB arena, by TBB's workers first (a library task
 /// that runs dry lingers a moment on `state_` before it returns to TBB) and by threads of our own, which join when
 /// runnable work exists and every thread in the pool is blocked: at once when a thread blocks inside the library,
 /// within about a millisecond when it blocks in user code (stall check), and up to the configured number of workers
@@ -111,7 +111,10 @@ class WorkerPool {
   std::uint64_t stall_seen_ = 0;     ///< under stall_armed_
   std::int64_t stall_interval_ = 0;  ///< under stall_armed_
   std::atomic<bool> bound_warned_{false};
-  moodycamel::ConcurrentQueue<Job*> inbox_;
+  using Inbox = moodycamel::ConcurrentQueue<Job*>;
+  Inbox& inbox_of(const Job* job) noexcept;
+  Inbox drains_;
+  Inbox others_;
   tbb::task_arena arena_;
 };
 

@@ -180,12 +180,4 @@ ProcessMemory process_memory() noexcept {
   return use;
 }
 
-void collect_memory() noexcept {
-#if defined(ABXBUS_WITH_MIMALLOC)
-  mi_collect(true);
-#else
-  malloc_trim(0);
-#endif
-}
-
 }  // namespace abxbus
