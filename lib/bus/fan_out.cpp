@@ -2,6 +2,7 @@
 
 #include "bus/completion.hpp"
 #include "bus/settle.hpp"
+#include "bus/take.hpp"
 #include "event/futex.hpp"
 
 #include <algorithm>

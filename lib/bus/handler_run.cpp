@@ -3,6 +3,7 @@
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
 #include "bus/settle.hpp"
+#include "bus/take.hpp"
 #include "dispatch/watchdog.hpp"
 #include "event/clock.hpp"
 #include "event/futex.hpp"

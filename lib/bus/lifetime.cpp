@@ -6,6 +6,7 @@
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
 #include "bus/settle.hpp"
+#include "bus/take.hpp"
 #include "bus/turn.hpp"
 #include "event/futex.hpp"
 #include "event/log.hpp"

@@ -1,5 +1,6 @@
 #include "dispatch/worker_pool.hpp"
 
+#include "dispatch/held_drains.hpp"
 #include "dispatch/watchdog.hpp"
 #include "event/clock.hpp"
 #include "event/futex.hpp"
@@ -28,10 +29,6 @@ constexpr std::int64_t retire_after_ns = 2'000'000'000;
 /// How long a worker of TBB sleeps here before it goes back to TBB, where it would look for work for a whole
 /// millisecond, yielding: on a machine with few cores that costs a woken thread up to this millisecond.
 constexpr std::int64_t tbb_retire_after_ns = 2'000'000;
-/// How long a thread that ran dry keeps looking: 30 us, the time a wake costs.
-constexpr int linger_pauses = 2'000;
-/// Pauses between two looks at a serial bus that somebody else may be working on: 3 us (performance notes, wake-ups).
-constexpr int look_pauses = 200;
 /// Pauses between two yields: below 1 us. A yield alone on a core costs 0.3 us.
 constexpr int yield_pauses = 50;
 
@@ -43,14 +40,6 @@ constexpr std::uint64_t short_job_ticks = 50'000;
 constexpr int pending_bits = 24, count_bits = 10;
 constexpr std::uint64_t pending_mask = (1ULL << pending_bits) - 1, count_mask = (1ULL << count_bits) - 1;
 static_assert(pending_bits + 4 * count_bits == 64 && max_own_threads < count_mask);
-/// How many looks an emitter gets that only emits: about 180 us, a few times what waking a sleeping worker takes.
-/// Fewer (25) let a worker come between the emits and the now() of a batch of 512: then both work on the same lines and
-/// the batch takes twice as long (250 to 300 against 480 to 600 ns an event).
-constexpr int patient_looks = 60;
-
-/// How many looks without progress a bus gets whose turn a caller has left: about 30 us, within which a caller that has
-/// been put off its core is back.
-constexpr int patient_stalls = 10;
 
 constexpr std::uint64_t pending_one = 1;
 constexpr std::uint64_t spinning_one = 1ULL << pending_bits;
@@ -283,70 +272,6 @@ void WorkerPool::work(Thread kind) noexcept {
   }
   pool_of_thread = outer;
 }
-
-/// Drains that a lingering thread leaves to callers which make progress with their buses themselves.
-class HeldDrains {
- public:
-  static constexpr int capacity = 4;
-  bool empty() const noexcept { return count_ == 0; }
-  bool full() const noexcept { return count_ == capacity; }
-  void add(Job* job) noexcept {
-    Held& held = held_[count_++];
-    held = {job, {}, 0, 0, 0};
-    static_cast<void>(job->look(job, held.memory));
-  }
-  Job* take_oldest() noexcept { return remove(0); }
-  Job* take_any() noexcept { return count_ == 0 ? nullptr : remove(count_ - 1); }
-  /// Takes any, and tells whether its bus waits for a drain at this moment.
-  Job* take_any(bool& scheduled) noexcept {
-    if (count_ == 0) return nullptr;
-    Held& held = held_[count_ - 1];
-    static_cast<void>(held.job->look(held.job, held.memory));
-    scheduled = held.memory.scheduled;
-    return remove(count_ - 1);
-  }
-  /// One look at each. The job whose bus stands still, or that has nothing to do any more; null: all are progressing
-  /// (`progress` is set) or quiet.
-  Job* look(bool& progress) noexcept {
-    for (int i = 0; i < count_; ++i) {
-      Held& held = held_[i];
-      switch (held.job->look(held.job, held.memory)) {
-        case DrainLook::stalled:
-          if (!held.memory.left_by_caller || ++held.still > patient_stalls) return remove(i);
-          break;
-        case DrainLook::progress:
-          held.quiet = held.growing = held.still = 0;
-          progress = true;
-          break;
-        case DrainLook::growing:
-          if (++held.growing > patient_looks) return remove(i);
-          progress = true;
-          break;
-        case DrainLook::nothing:
-          if (++held.quiet > linger_pauses / look_pauses) return remove(i);
-          break;
-      }
-    }
-    return nullptr;
-  }
-
- private:
-  struct Held {
-    Job* job;
-    DrainMemory memory;
-    int quiet;
-    int growing;
-    int still;
-  };
-  Job* remove(int index) noexcept {
-    Job* const job = held_[index].job;
-    for (int i = index + 1; i < count_; ++i) held_[i - 1] = held_[i];
-    --count_;
-    return job;
-  }
-  Held held_[capacity];
-  int count_ = 0;
-};
 
 /// What a thread held goes back when it turns to something else: another one may look after it. A drain whose bus does
 /// not wait for it is just given up, which calls nobody.
