@@ -33,7 +33,10 @@ void look_at_backlog(BusCore* bus) noexcept {
 DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept {
   BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
   const std::uint64_t word = bus->turn.load(std::memory_order_relaxed);
-  if ((word & turn_attention) != 0) return DrainLook::stalled;  // among others a destroyed bus: let go of it
+  if ((word & turn_attention) != 0) {
+    memory.scheduled = memory.left_by_caller = false;
+    return DrainLook::closed;
+  }
   memory.scheduled = turn_owner(word) == turn_scheduled;
   memory.left_by_caller = memory.scheduled && bus->left_by_caller.load(std::memory_order_relaxed);
   const std::uint64_t tail = bus->log.tail_word().load(std::memory_order_relaxed);
@@ -44,12 +47,14 @@ DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept {
   return tail_before == tail ? DrainLook::stalled : DrainLook::growing;
 }
 
-void drain(Job* job) noexcept {
-  BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
+namespace {
+
+/// The drain job is in somebody's hands: the next who schedules the bus submits it anew. Takes a scheduled turn if
+/// `take`; one that meets attention is freed for whoever has it. Returns whether the turn is scheduled still or taken.
+bool begin_drain(BusCore* bus, bool take) noexcept {
   bus->drain_queued.store(false, std::memory_order_seq_cst);
   std::uint64_t word = bus->turn.load(std::memory_order_seq_cst);
-  bool taken = false;
-  while (turn_owner(word) == turn_scheduled && !taken) {
+  while (turn_owner(word) == turn_scheduled) {
     if ((word & turn_attention) != 0) {
       const std::lock_guard lock(bus->domain->arbiter);
       word = bus->turn.load(std::memory_order_seq_cst);
@@ -57,16 +62,32 @@ void drain(Job* job) noexcept {
       bus->turn.store(turn_word(turn_cursor(word), turn_free | turn_attention), std::memory_order_seq_cst);
       put_off_grant(bus);
       attention_over(bus);
-      break;
+      return false;
     }
-    taken = bus->turn.compare_exchange_weak(word, turn_word(turn_cursor(word), turn_held), std::memory_order_seq_cst);
+    if (!take) return true;
+    const std::uint64_t held = turn_word(turn_cursor(word), turn_held);
+    if (!bus->turn.compare_exchange_weak(word, held, std::memory_order_seq_cst)) continue;
+    bus->held_word = held;
+    bus->cursor = turn_cursor(held);
+    return true;
   }
-  if (!taken) {
+  return false;
+}
+
+}  // namespace
+
+void let_go_of_drain(Job* job) noexcept {
+  BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
+  if (begin_drain(bus, false)) submit_drain(bus);
+  release_core(bus);
+}
+
+void drain(Job* job) noexcept {
+  BusCore* const bus = static_cast<BusCore::BusJob*>(job)->bus;
+  if (!begin_drain(bus, true)) {
     release_core(bus);
     return;
   }
-  bus->held_word = turn_word(turn_cursor(word), turn_held);
-  bus->cursor = turn_cursor(word);
   if (bus->left_by_caller.load(std::memory_order_relaxed)) bus->left_by_caller.store(false, std::memory_order_relaxed);
 
   look_at_backlog(bus);

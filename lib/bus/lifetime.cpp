@@ -213,6 +213,7 @@ BusCore::BusCore(std::string_view wanted_name, const EventBusOptions& given)
   drain_job.bus = this;
   drain_job.run = &drain;
   drain_job.look = &look_at_drain;
+  drain_job.let_go = &let_go_of_drain;
   if (wanted_name.empty()) {
     name = "EventBus_" + id.substr(id.size() - 8);
   } else {

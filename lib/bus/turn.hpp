@@ -33,6 +33,8 @@ bool try_take_turn(BusCore* bus) noexcept;
 void release_turn(BusCore* bus, bool by_caller = false) noexcept;
 /// The drain job's body.
 void drain(Job* job) noexcept;
+/// The drain job is not wanted, as far as could be seen.
+void let_go_of_drain(Job* job) noexcept;
 /// Tells the emitting threads when the bus has drained a burst.
 void note_if_burst_over(BusCore* bus) noexcept;
 DrainLook look_at_drain(Job* job, DrainMemory& memory) noexcept;

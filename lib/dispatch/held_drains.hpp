@@ -44,6 +44,8 @@ class HeldDrains {
     for (int i = 0; i < count_; ++i) {
       Held& held = held_[i];
       switch (held.job->look(held.job, held.memory)) {
+        case DrainLook::closed:
+          return remove(i);
         case DrainLook::stalled:
           if (!held.memory.left_by_caller || ++held.still > patient_stalls) return remove(i);
           break;

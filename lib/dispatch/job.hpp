@@ -7,6 +7,7 @@ namespace abxbus::detail {
 /// What a look at a serial bus shows that has a drain waiting.
 enum class DrainLook : std::uint8_t {
   stalled,   ///< scheduled, and nothing moved since the last look: take it
+  closed,    ///< somebody wants something else of the bus, for example its end: let go of it
   progress,  ///< scheduled, but somebody else works on it: leave it
   growing,   ///< scheduled, nothing was taken, but events still come: their emitter may be about to run them itself
   nothing    ///< not scheduled at this moment
@@ -27,6 +28,8 @@ struct Job {
   void (*run)(Job*) noexcept = nullptr;
   /// Only drains: looks, with a memory of the last look. Null: run at once.
   DrainLook (*look)(Job*, DrainMemory& memory) noexcept = nullptr;
+  /// Only drains: ends the submission without running anything; a bus that waits for a drain submits it again.
+  void (*let_go)(Job*) noexcept = nullptr;
 };
 
 }  // namespace abxbus::detail

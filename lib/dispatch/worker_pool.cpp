@@ -161,9 +161,8 @@ Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
       Job* const job = dequeue();
-      // More work and nobody looking: hand the duty on before user code is entered. A drain that has nothing to do
-      // leads to none.
-      if (pending(next) != 0 && !somebody_looks(next) && first_look(job).scheduled) call_thread(next);
+      // More work and nobody looking: hand the duty on before user code is entered.
+      if (pending(next) != 0 && !somebody_looks(next)) hand_on(next, job);
       return job;
     }
   }
@@ -274,14 +273,14 @@ void WorkerPool::work(Thread kind) noexcept {
 }
 
 /// What a thread held goes back when it turns to something else: another one may look after it. A drain whose bus does
-/// not wait for it is just given up, which calls nobody.
+/// not wait for it is let go of, which calls nobody and, unlike running it, cannot lead into a handler.
 void WorkerPool::give_back(HeldDrains& held) noexcept {
   bool scheduled = true;
   while (Job* const job = held.take_any(scheduled)) {
     if (scheduled) {
       submit(job);
     } else {
-      job->run(job);
+      job->let_go(job);
     }
   }
 }
@@ -322,15 +321,25 @@ Job* WorkerPool::linger(bool& surplus, Job* in_hand) noexcept {
   }
   if (found == nullptr) found = held.take_any();
   if (found == nullptr) return nullptr;
-  stop_spinning();
+  stop_spinning(found);
   give_back(held);
   return found;
 }
 
 /// Gives the mark up with a job in hand; whatever came meanwhile gets another thread.
-void WorkerPool::stop_spinning() noexcept {
+void WorkerPool::stop_spinning(Job* in_hand) noexcept {
   const std::uint64_t word = state_.fetch_sub(spinning_one, std::memory_order_acq_rel) - spinning_one;
-  if (pending(word) != 0 && !somebody_looks(word)) call_thread(word);
+  if (pending(word) != 0 && !somebody_looks(word)) hand_on(word, in_hand);
+}
+
+/// Jobs wait, and this thread turns to `in_hand`. A drain that has nothing to do is over before another thread is
+/// there.
+void WorkerPool::hand_on(std::uint64_t word, Job* in_hand) noexcept {
+  if (first_look(in_hand).scheduled) {
+    call_thread(word);
+  } else {
+    arm_stall_check();
+  }
 }
 
 /// A spinner that found nothing parks. False: work came, now or later; true: the thread leaves the pool.

@@ -12,11 +12,11 @@
 
 /// The threads that run handlers.
 ///
-/// Purpose: jobs go into two moodycamel queues, one of drains and one of the rest, and are run inside one TBB arena, by TBB's workers first (a library task
-/// that runs dry lingers a moment on `state_` before it returns to TBB) and by threads of our own, which join when
-/// runnable work exists and every thread in the pool is blocked: at once when a thread blocks inside the library,
-/// within about a millisecond when it blocks in user code (stall check), and up to the configured number of workers
-/// without delay where TBB has fewer. Own threads retire when idle.
+/// Purpose: jobs go into two moodycamel queues, one of drains and one of the rest, and are run inside one TBB arena, by
+/// TBB's workers first (a library task that runs dry lingers a moment on `state_` before it returns to TBB) and by
+/// threads of our own, which join when runnable work exists and every thread in the pool is blocked: at once when a
+/// thread blocks inside the library, within about a millisecond when it blocks in user code (stall check), and up to
+/// the configured number of workers without delay where TBB has fewer. Own threads retire when idle.
 ///
 /// State: one word, so that every decision below is one order of read-modify-writes and needs no Dekker pair.
 ///   pending   jobs in the inbox that nobody has taken
@@ -75,7 +75,8 @@ class WorkerPool {
   Job* linger(bool& surplus, Job* in_hand) noexcept;
   static DrainMemory first_look(Job* job) noexcept;
   static bool waits_for_caller(Job* job) noexcept;
-  void stop_spinning() noexcept;
+  void stop_spinning(Job* in_hand) noexcept;
+  void hand_on(std::uint64_t word, Job* in_hand) noexcept;
   int lookers(std::uint64_t word) const noexcept;
   bool somebody_looks(std::uint64_t word) const noexcept;
   void give_back(class HeldDrains& held) noexcept;
