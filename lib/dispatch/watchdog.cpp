@@ -78,9 +78,20 @@ void Watchdog::loop() noexcept {
     const std::int64_t look = plan(now, promise, seen);
     if (look == INT64_MAX && promise != INT64_MAX) continue;  // quiet now: once more, without a promise
     next_look_.store(look, std::memory_order_seq_cst);
-    const std::int64_t wait_slots = look == INT64_MAX ? INT64_MAX : steady + (look - now);
-    futex_wait(kicked_, 0, timers_.plan(wait_slots));
+    sleep_until(look == INT64_MAX ? INT64_MAX : steady + (look - now));
   }
+}
+
+/// Sleeps until `due`, a timer or a kick. A sleeper wakes some 20 us late, so it wakes as much earlier and, if then a
+/// handler still runs whose deadline comes within that time, looks at the clock for the rest.
+void Watchdog::sleep_until(std::int64_t due) noexcept {
+  static const std::int64_t lead = std::thread::hardware_concurrency() > 1 ? 25'000 : 0;
+  const std::int64_t until = timers_.plan(due);
+  if (until - steady_ns() > lead) {
+    futex_wait(kicked_, 0, until == INT64_MAX ? INT64_MAX : until - lead);
+    return;
+  }
+  while (kicked_.load(std::memory_order_relaxed) == 0 && steady_ns() < until) cpu_pause();
 }
 
 /// When to look again. Never later than promised.
@@ -99,8 +110,7 @@ std::int64_t Watchdog::plan(std::int64_t now, std::int64_t promise, const Seen& 
     looks_ = 0;
     interval_ = std::min(2 * interval_, greatest_interval);
   }
-  // 20 us at least, so that a deadline in the past that cannot be taken yet does not spin.
-  return std::max(std::min({seen.earliest, promise, now + interval_}), now + 20'000);
+  return std::min({seen.earliest, promise, now + interval_});
 }
 
 Watchdog::Seen Watchdog::scan(std::int64_t now) noexcept {
@@ -120,7 +130,7 @@ Watchdog::Seen Watchdog::scan(std::int64_t now) noexcept {
     const std::int64_t event_slow = slot.event_slow_at.load(std::memory_order_relaxed);
     if (deadline <= now) {
       deadline_passed(slot, word);
-      seen.moved = true;  // if it could not be taken it is looked at again
+      seen.moved = true;
       return;
     }
     if (slow <= now) {

@@ -42,6 +42,7 @@ class Watchdog {
     bool moved = false;                 ///< some slot that is idle has run since the last look
   };
   Seen scan(std::int64_t now) noexcept;
+  void sleep_until(std::int64_t due) noexcept;
   std::int64_t plan(std::int64_t now, std::int64_t promise, const Seen& seen) noexcept;
 
   /// MAX while nothing runs.

@@ -135,10 +135,10 @@ WorkerPool::Inbox& WorkerPool::inbox_of(const Job* job) noexcept {
   return job->look != nullptr ? drains_ : others_;
 }
 
-Job* WorkerPool::dequeue() noexcept {
+Job* WorkerPool::dequeue(Order order) noexcept {
   // By turns from either inbox: a fan-out that brings in one thread after the other would else keep a drain waiting for
   // all of them, since the queue prefers what its newest producers have put in.
-  const bool drains_first = started_.load(std::memory_order_relaxed) % 2 == 0;
+  const bool drains_first = order == Order::drains_first || started_.load(std::memory_order_relaxed) % 2 == 0;
   Inbox& first = drains_first ? drains_ : others_;
   Inbox& second = drains_first ? others_ : drains_;
   Job* job = nullptr;
@@ -155,12 +155,12 @@ DrainMemory WorkerPool::first_look(Job* job) noexcept {
 }
 
 /// Takes the right to a job, if there is one, and gives up `also_subtract` (a spinner's mark) in the same step.
-Job* WorkerPool::take(std::uint64_t also_subtract) noexcept {
+Job* WorkerPool::take(std::uint64_t also_subtract, Order order) noexcept {
   std::uint64_t word = state_.load(std::memory_order_relaxed);
   while (pending(word) != 0) {
     const std::uint64_t next = word - pending_one - also_subtract;
     if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-      Job* const job = dequeue();
+      Job* const job = dequeue(order);
       // More work and nobody looking: hand the duty on before user code is entered.
       if (pending(next) != 0 && !somebody_looks(next)) hand_on(next, job);
       return job;
@@ -293,7 +293,8 @@ Job* WorkerPool::linger(bool& surplus, Job* in_hand) noexcept {
   const int limit = may_linger() ? linger_pauses : 1;
   for (int i = 0; i < limit && found == nullptr; ++i) {
     if (pending(state_.load(std::memory_order_relaxed)) != 0) {
-      Job* const job = take(0);
+      // Drains first: they can be held, so that this thread turns to another job with nothing left behind it.
+      Job* const job = take(0, Order::drains_first);
       if (job != nullptr) {
         if (job->look == nullptr || !may_linger()) {
           found = job;

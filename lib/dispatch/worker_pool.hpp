@@ -71,7 +71,8 @@ class WorkerPool {
   enum class Thread { tbb, own };
 
   void work(Thread kind) noexcept;
-  Job* take(std::uint64_t also_subtract) noexcept;
+  enum class Order : std::uint8_t { by_turns, drains_first };
+  Job* take(std::uint64_t also_subtract, Order order = Order::by_turns) noexcept;
   Job* linger(bool& surplus, Job* in_hand) noexcept;
   static DrainMemory first_look(Job* job) noexcept;
   static bool waits_for_caller(Job* job) noexcept;
@@ -87,7 +88,7 @@ class WorkerPool {
   void start_own_thread() noexcept;
   void arm_stall_check() noexcept;
   void stall_check() noexcept;
-  Job* dequeue() noexcept;
+  Job* dequeue(Order order) noexcept;
 
   const int wanted_workers_;
   const int workers_;
