@@ -12,7 +12,7 @@ struct MemoryUse {
   /// Highest live_bytes seen: sampled when a worker finds 64 events or more queued, when an event has 1024 handlers or
   /// more, and at every call of `memory()`.
   std::int64_t peak_bytes = 0;
-  double bytes_per_event = 0;    ///< live_bytes / live_events; 0 without events
+  double bytes_per_event = 0;  ///< live_bytes / live_events; 0 without events
 };
 
 /// The allocator's own view of the process. Zero where the build has no mimalloc.
