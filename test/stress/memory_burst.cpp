@@ -8,9 +8,11 @@
 
 #include <abxbus/abxbus.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -67,11 +69,9 @@ TEST_CASE("subprocess a burst gives its memory back", "[.][subprocess]") {
   INFO("resident MiB: " << small_run << " after 10 000 events, " << after << " after " << large << ", " << collected
                         << " after collect_memory()");
   CHECK(total_live_bytes() == 0);
-  // P-MEM-4 wants 1.2 times the small run without any call. Not reached: the allocator keeps pages that other threads
-  // freed until their owner allocates again (27 MiB after 100 000 events, 62 after 1 000 000 of 330 at the peak). What
-  // is guarded: no more than the burst took, and the documented call gives it back but for 50 bytes an event.
-  CHECK(after <= small_run + 4 + static_cast<double>(large) * 400e-6);
-  CHECK(collected <= 1.2 * small_run + 4 + static_cast<double>(large) * 50e-6);
+  // Measured: 10 MB after 10 000 events, 340 at the peak of 1 000 000, 8 after them.
+  CHECK(after <= 1.2 * small_run);
+  CHECK(collected <= 1.2 * small_run);
 }
 
 TEST_CASE("after a burst of a million events the resident set is back", "[stress][P-MEM-4]") {
@@ -122,17 +122,28 @@ TEST_CASE("a million handlers on one key, one removed at once", "[stress][S-REG-
   CHECK(seconds_since(start) < 60.0);
   CHECK(bus.handler_count() == static_cast<std::size_t>(count));
 
-  const auto removal = Clock::now();
-  bus.off(handlers[static_cast<std::size_t>(count) / 2]);
-  CHECK(seconds_since(removal) < 0.5);
-  CHECK(bus.handler_count() == static_cast<std::size_t>(count - 1));
+  std::vector<double> removals;
+  std::vector<bool> removed(static_cast<std::size_t>(count));
+  std::mt19937 random(1);
+  while (removals.size() < 2000) {
+    const std::size_t index = random() % static_cast<std::size_t>(count);
+    if (removed[index]) continue;
+    removed[index] = true;
+    const auto removal = Clock::now();
+    bus.off(handlers[index]);
+    removals.push_back(seconds_since(removal));
+  }
+  std::nth_element(removals.begin(), removals.begin() + 1000, removals.end());
+  // 0.8 us measured. The first removal of a process takes 8: its code and the allocator's are cold.
+  if (!sanitized) CHECK(removals[1000] < 2e-6);
+  CHECK(bus.handler_count() == static_cast<std::size_t>(count) - removals.size());
 
   bus.emit(Reading{}).wait();
   std::int64_t expected = 0;
   std::int64_t call = 0;
   for (int i = 0; i < count; ++i)
-    if (i != count / 2) expected += i * (++call % 3);
-  CHECK(calls == count - 1);
+    if (!removed[static_cast<std::size_t>(i)]) expected += i * (++call % 3);
+  CHECK(calls == count - 2000);
   CHECK(sum == expected);
 
   const auto all = Clock::now();
