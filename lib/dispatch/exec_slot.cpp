@@ -2,6 +2,7 @@
 
 #include "event/futex.hpp"
 
+#include <pthread.h>
 #include <thread>
 #include <vector>
 
@@ -43,9 +44,34 @@ ThreadSlots& thread_slots() {
 
 ABXBUS_TLS ExecFrame* current_frame = nullptr;
 
+namespace {
+
+/// Written once, before the fork handler that reads it is registered.
+SlotPool* slots_of_process = nullptr;
+
+/// In a forked child. The forking thread takes new slots from here on; it may still stand on some of the old ones.
+void forget_slots() noexcept {
+  slots_of_process->forget_all();
+  first_slot = nullptr;
+  thread_slots().by_depth.clear();
+}
+
+}  // namespace
+
+/// Immortal.
 SlotPool& slot_pool() noexcept {
-  static auto* pool = new SlotPool;
+  static SlotPool* const pool = [] {
+    slots_of_process = new SlotPool;
+    pthread_atfork(nullptr, nullptr, &forget_slots);
+    return slots_of_process;
+  }();
   return *pool;
+}
+
+void SlotPool::forget_all() noexcept {
+  free_ = nullptr;
+  used_.store(0, std::memory_order_relaxed);
+  lock_.clear(std::memory_order_relaxed);
 }
 
 ExecSlot* SlotPool::take() {

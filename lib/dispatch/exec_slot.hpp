@@ -81,6 +81,10 @@ class SlotPool {
 
   ExecSlot* take();
   void give_back(ExecSlot* slot) noexcept;
+  /// In a forked child, which has one thread: the threads that execute in these slots do not exist there, so nobody may
+  /// find their deadlines passed and go on with their runs, and one of them may have held the lock. The blocks stay
+  /// where they are.
+  void forget_all() noexcept;
   /// Calls `f(ExecSlot&)` for each slot ever used.
   template <class F>
   void for_each(F&& f) {

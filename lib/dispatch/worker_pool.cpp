@@ -105,7 +105,7 @@ bool WorkerPool::has_waiting_jobs() const noexcept {
 
 /// Spinners that really look, or are on a way that takes no longer than a wake.
 int WorkerPool::lookers(std::uint64_t word) const noexcept {
-  return static_cast<int>(spinning(word)) - tbb_arriving_.load(std::memory_order_relaxed);
+  return static_cast<int>(spinning(word)) - tbb_arriving_.load(std::memory_order_seq_cst);
 }
 bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
   return lookers(word) > 0;
@@ -113,9 +113,10 @@ bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
 
 void WorkerPool::submit(Job* job, Urgency urgency) noexcept {
   inbox_of(job).enqueue(job);
-  // Release: pairs with the taker's acquire. Seq_cst is not needed: spinners, waiters and submitters all decide by
-  // read-modify-writes of this one word.
-  const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_acq_rel);
+  // Release: pairs with the taker's acquire. Spinners, waiters and submitters all decide by read-modify-writes of this
+  // one word; seq_cst for those words beside it that say who may be relied on (Dekker state_, stall_armed_ and state_,
+  // tbb_arriving_).
+  const std::uint64_t before = state_.fetch_add(pending_one, std::memory_order_seq_cst);
   if (somebody_looks(before)) return;
   // From outside: a worker that began its job a moment ago is mostly back in a moment, and a wake would cost more than
   // it saves. If that one stays away, the stall check notices.
@@ -159,7 +160,7 @@ Job* WorkerPool::take(std::uint64_t also_subtract, Order order) noexcept {
   std::uint64_t word = state_.load(std::memory_order_relaxed);
   while (pending(word) != 0) {
     const std::uint64_t next = word - pending_one - also_subtract;
-    if (state_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    if (state_.compare_exchange_weak(word, next, std::memory_order_seq_cst, std::memory_order_relaxed)) {
       Job* const job = dequeue(order);
       // More work and nobody looking: hand the duty on before user code is entered.
       if (pending(next) != 0 && !somebody_looks(next)) hand_on(next, job);
@@ -190,8 +191,10 @@ void WorkerPool::call_thread(std::uint64_t word) noexcept {
                                         std::memory_order_relaxed))
         continue;
       if (use_tbb && tbb_tasks_.fetch_add(1, std::memory_order_acq_rel) < tbb_limit_) {
-        arm_stall_check();  // TBB's workers may be busy with the user's own work
-        tbb_arriving_.fetch_add(1, std::memory_order_relaxed);
+        // TBB's workers may be busy with the user's own work. Marked first, armed then: who relied on this thread
+        // because it read the mark too early submitted before, and the check finds that job.
+        tbb_arriving_.fetch_add(1, std::memory_order_seq_cst);
+        arm_stall_check();
         try {
           arena_.enqueue([this] {
             // ThreadSanitizer does not see oneTBB's own hand-over: the word that led here orders it.
@@ -226,7 +229,7 @@ void WorkerPool::start_own_thread() noexcept {
       }
     }).detach();
   } catch (const std::system_error&) {
-    state_.fetch_sub(spinning_one + threads_one, std::memory_order_acq_rel);
+    state_.fetch_sub(spinning_one + threads_one, std::memory_order_seq_cst);
     if (!bound_warned_.exchange(true, std::memory_order_relaxed))
       log(LogLevel::warning, "abxbus: no further worker thread can be created; blocked handlers delay others");
     arm_stall_check();
@@ -329,7 +332,7 @@ Job* WorkerPool::linger(bool& surplus, Job* in_hand) noexcept {
 
 /// Gives the mark up with a job in hand; whatever came meanwhile gets another thread.
 void WorkerPool::stop_spinning(Job* in_hand) noexcept {
-  const std::uint64_t word = state_.fetch_sub(spinning_one, std::memory_order_acq_rel) - spinning_one;
+  const std::uint64_t word = state_.fetch_sub(spinning_one, std::memory_order_seq_cst) - spinning_one;
   if (pending(word) != 0 && !somebody_looks(word)) hand_on(word, in_hand);
 }
 
@@ -351,7 +354,7 @@ bool WorkerPool::leave(Thread kind, bool surplus) noexcept {
   // A surplus one may leave work behind: the other spinner comes for it, and of two that are surplus to each other one
   // stays, since the other's leaving is in the word.
   while (surplus ? lookers(word) > 1 : pending(word) == 0) {
-    if (state_.compare_exchange_weak(word, word - change, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    if (state_.compare_exchange_weak(word, word - change, std::memory_order_seq_cst, std::memory_order_relaxed)) {
       if (!go && !park(kind)) return false;
       if (kind == Thread::tbb) tbb_tasks_.fetch_sub(1, std::memory_order_acq_rel);
       return true;
@@ -386,7 +389,7 @@ bool WorkerPool::park(Thread kind) noexcept {
 }
 
 void WorkerPool::enter_wait() noexcept {
-  const std::uint64_t word = state_.fetch_add(inside_one, std::memory_order_acq_rel) + inside_one;
+  const std::uint64_t word = state_.fetch_add(inside_one, std::memory_order_seq_cst) + inside_one;
   if (pending(word) != 0 && !somebody_looks(word)) call_thread(word);
 }
 
@@ -395,7 +398,9 @@ void WorkerPool::leave_wait() noexcept {
 }
 
 void WorkerPool::arm_stall_check() noexcept {
-  if (stall_armed_.load(std::memory_order_relaxed) || stall_armed_.exchange(true, std::memory_order_acq_rel)) return;
+  // Reading true: either the check has not cleared the mark yet, and will look at `state_` again after it has, or it
+  // is still to come.
+  if (stall_armed_.load(std::memory_order_seq_cst) || stall_armed_.exchange(true, std::memory_order_seq_cst)) return;
   stall_seen_ = started_.load(std::memory_order_relaxed);
   stall_interval_ = first_stall_interval_ns;
   watchdog().arm(
@@ -406,10 +411,9 @@ void WorkerPool::arm_stall_check() noexcept {
 void WorkerPool::stall_check() noexcept {
   const std::uint64_t word = state_.load(std::memory_order_acquire);
   if (pending(word) == 0) {
-    stall_armed_.store(false, std::memory_order_release);
-    // A submission between the two lines above saw the check still armed: look once more (the exchange in
-    // arm_stall_check and this store are on one word, the load below follows it).
-    full_fence();
+    // Dekker (state_, stall_armed_), all seq_cst: who submitted between the look above and this store, and saw the
+    // check still armed, changed `state_` before it read the mark; so the load below sees the job.
+    stall_armed_.store(false, std::memory_order_seq_cst);
     if (pending(state_.load(std::memory_order_seq_cst)) != 0) arm_stall_check();
     return;
   }

@@ -101,14 +101,16 @@ class WorkerPool {
   /// Library tasks on TBB's workers. Acq_rel increments; a limit, not a hand-over.
   std::atomic<int> tbb_tasks_{0};
   /// Of the spinners, those that TBB has been asked for and not sent yet: it can take TBB a millisecond, so nobody
-  /// relies on them. Relaxed: a stale value calls a thread too many.
+  /// relies on them. Seq_cst increment before the stall check is armed, seq_cst loads after a change of `state_`: who
+  /// reads it too early is covered by that check. Relaxed decrement: a stale value calls a thread too many.
   std::atomic<int> tbb_arriving_{0};
   std::atomic<bool> retiring_{false};
   /// Jobs started; relaxed, read by the stall check.
   alignas(64) std::atomic<std::uint64_t> started_{0};
   /// When the last one was; relaxed, a hint for submitters.
   std::atomic<std::uint64_t> last_start_{0};
-  /// Stall check armed. Acq_rel exchange: one at a time.
+  /// Stall check armed: one at a time. Seq_cst, Dekker with `state_`: a submitter changes `state_`, then reads this;
+  /// the check clears this, then reads `state_`.
   alignas(64) std::atomic<bool> stall_armed_{false};
   std::uint64_t stall_seen_ = 0;     ///< under stall_armed_
   std::int64_t stall_interval_ = 0;  ///< under stall_armed_

@@ -6,6 +6,7 @@
 
 #include <abxbus/abxbus.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <string>
 #include <sys/wait.h>
@@ -91,4 +92,32 @@ TEST_CASE("a fork while handlers run, and from inside one", "[S-DST-5][fork]") {
   REQUIRE(inside.emit(Work{}).now().event_results()[0].result_as<int>() == std::optional<int>(0));
   gate.open();
   event.wait();
+}
+
+TEST_CASE("a child does not go on with what the parent's handlers do", "[S-DST-5][fork]") {
+  Gate gate;
+  // An executor of its own: no thread that an earlier test has left is there, so work of the parent's would be run.
+  EventBus bus("ForkDeadline", {.executor = Executor(ExecutorOptions{.workers = 1})});
+  std::atomic<int> later_handlers{0};
+  bus.on<Work>([&](const Work&) { gate.wait(); }, {.handler_name = "first", .handler_timeout = Seconds(0.5)});
+  bus.on<Work>([&](const Work&) { ++later_handlers; });
+  OpenAtExit guard(gate);
+  auto event = bus.emit(Work{});
+  REQUIRE(gate.wait_for_arrivals(1));
+
+  // A bus of the child's own starts the child's watchdog, which may not see the deadline that passes at 0.5 s: the
+  // handler's thread and its bus are the parent's.
+  const int verdict = verdict_of_child([&] {
+    Gate never;
+    EventBus fresh("ForkFresh");
+    fresh.on<Work>([&](const Work&) { never.wait(); }, {.handler_name = "slow", .handler_timeout = Seconds(0.8)});
+    const OpenAtExit open_never(never);
+    const auto result = fresh.emit(Work{}).now().event_results()[0];
+    if (result.status() != EventResultStatus::error) return 1;
+    return later_handlers.load() == 0 ? 0 : 2;
+  });
+  gate.open();
+  event.wait();
+  REQUIRE(verdict == 0);
+  REQUIRE(later_handlers.load() == 1);
 }
