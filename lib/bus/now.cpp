@@ -246,7 +246,7 @@ void wait_for_event(Record* record, const WaitOptions& options, std::int64_t dea
   for (int i = 0; i < 2'000 && pool.runnable() + outside <= cores; ++i) {
     cpu_pause();
     if (record->completed()) return;
-    if (i % 50 == 49 && yield_core()) break;
+    if (i % 50 == 49 && yield_core(pool.last_start_core())) break;
   }
   Waiter waiter;
   waiter.wants = options.first_result ? Waiter::first_result : Waiter::completion;

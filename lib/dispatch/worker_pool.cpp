@@ -112,6 +112,7 @@ bool WorkerPool::somebody_looks(std::uint64_t word) const noexcept {
 }
 
 void WorkerPool::submit(Job* job, Urgency urgency) noexcept {
+  submit_core_.store(current_core(), std::memory_order_relaxed);
   inbox_of(job).enqueue(job);
   // Release: pairs with the taker's acquire. Spinners, waiters and submitters all decide by read-modify-writes of this
   // one word; seq_cst for those words beside it that say who may be relied on (Dekker state_, stall_armed_ and state_,
@@ -267,6 +268,7 @@ void WorkerPool::work(Thread kind) noexcept {
     while (job != nullptr) {
       started_.fetch_add(1, std::memory_order_relaxed);
       last_start_.store(read_ticks(), std::memory_order_relaxed);
+      start_core_.store(current_core(), std::memory_order_relaxed);
       job->run(job);
       job = take(0);
       if (waits_for_caller(job)) in_hand = std::exchange(job, nullptr);
@@ -316,7 +318,9 @@ Job* WorkerPool::linger(bool& surplus, Job* in_hand) noexcept {
       give_back(held);
       return nullptr;
     }
-    if (i % yield_pauses == yield_pauses - 1 && yield_core() && held.empty()) break;
+    if (i % yield_pauses == yield_pauses - 1 && yield_core(submit_core_.load(std::memory_order_relaxed)) &&
+        held.empty())
+      break;
     if (!held.empty() && i % look_pauses == look_pauses - 1) {
       bool progress = false;
       found = held.look(progress);

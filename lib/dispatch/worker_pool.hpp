@@ -48,6 +48,8 @@ class WorkerPool {
   /// Whether jobs wait that nobody has taken. A hint.
   bool has_waiting_jobs() const noexcept;
   int workers() const noexcept { return workers_; }
+  /// The core on which a job was started last; -1: none. A hint.
+  int last_start_core() const noexcept { return start_core_.load(std::memory_order_relaxed); }
   std::int64_t inline_floor_ns() const noexcept { return inline_floor_ns_; }
   /// The user's executor is gone: own threads leave. The pool itself stays (a timer may still name it); it is small.
   void retire() noexcept;
@@ -96,6 +98,8 @@ class WorkerPool {
   const std::int64_t inline_floor_ns_;
   /// Written by submitters, takers and lingerers alike: this is the hand-over itself.
   alignas(64) std::atomic<std::uint64_t> state_{0};
+  /// Where the last submission came from; relaxed, a hint for spinners: the thread they wait for may be on their core.
+  std::atomic<int> submit_core_{-1};
   /// Permits for parked threads; a waker has already turned `parked` into `spinning` for them.
   alignas(64) std::atomic<std::uint32_t> permits_{0};
   /// Library tasks on TBB's workers. Acq_rel increments; a limit, not a hand-over.
@@ -109,6 +113,8 @@ class WorkerPool {
   alignas(64) std::atomic<std::uint64_t> started_{0};
   /// When the last one was; relaxed, a hint for submitters.
   std::atomic<std::uint64_t> last_start_{0};
+  /// And where; relaxed, a hint for those who wait for a job's outcome.
+  std::atomic<int> start_core_{-1};
   /// Stall check armed: one at a time. Seq_cst, Dekker with `state_`: a submitter changes `state_`, then reads this;
   /// the check clears this, then reads `state_`.
   alignas(64) std::atomic<bool> stall_armed_{false};

@@ -31,11 +31,27 @@ void futex_wake(const std::atomic<std::uint32_t>& word, int count) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-bool yield_core() noexcept {
+namespace {
+
+/// Until when yields are put off; CLOCK_MONOTONIC. Relaxed: a hint.
+std::atomic<std::int64_t> yields_put_off{0};
+
+}  // namespace
+
+bool yield_core(int other) noexcept {
   constexpr std::int64_t longer_than_the_call = 4'000;
+  constexpr std::int64_t a_slice_of_others = 200'000;
+  constexpr std::int64_t put_off_for = 20'000'000;
   const std::int64_t before = steady_ns();
+  if (before < yields_put_off.load(std::memory_order_relaxed) && other != sched_getcpu()) return false;
   sched_yield();
-  return steady_ns() - before > longer_than_the_call;
+  const std::int64_t after = steady_ns();
+  if (after - before > a_slice_of_others) yields_put_off.store(after + put_off_for, std::memory_order_relaxed);
+  return after - before > longer_than_the_call;
+}
+
+int current_core() noexcept {
+  return sched_getcpu();
 }
 
 }  // namespace abxbus::detail

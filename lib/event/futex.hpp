@@ -22,8 +22,12 @@ inline void cpu_pause() noexcept {
 
 /// For a thread that looks at a word another one will write: lets others have the core. True: somebody did. The
 /// scheduler may have put both threads on one core with another one idle; it parts them when one sleeps and is woken,
-/// hardly ever while both stay awake.
-bool yield_core() noexcept;
+/// hardly ever while both stay awake. On a machine with other work a yield may cost a time slice of theirs, some
+/// milliseconds; after one that did, only those are made for 20 ms that are needed: `other`, the core on which the
+/// awaited thread was seen last, is this one.
+bool yield_core(int other) noexcept;
+/// The core that this thread runs on at the moment. A hint; about 1 ns.
+int current_core() noexcept;
 
 /// A sequentially consistent fence. ThreadSanitizer does not model free-standing fences, so there it is an exchange on
 /// a word of the calling thread; everything it orders is atomic, and payloads are also passed by acquire/release.
