@@ -73,6 +73,7 @@ class WorkerPool {
   enum class Thread { tbb, own };
 
   void work(Thread kind) noexcept;
+  __attribute__((noinline)) void arrive() noexcept;
   enum class Order : std::uint8_t { by_turns, drains_first };
   Job* take(std::uint64_t also_subtract, Order order = Order::by_turns) noexcept;
   Job* linger(bool& surplus, Job* in_hand) noexcept;
