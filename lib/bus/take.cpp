@@ -134,7 +134,8 @@ void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
     settle_cut(run, index, reason, true);
     retain_run(run);
     const std::uint32_t uncounted = uncounted_of(slot);
-    release_executor(slot, run, index, false);
+    // Stopped before the run goes on (T-CAN-4), on this thread if it is one of a pool and the user cannot hold a lock.
+    release_executor(slot, run, index, reason != Cut::destroy && WorkerPool::of_this_thread() != nullptr);
     if (run->parallel) participate(run);  // cancels what has not started: its participants may all sit in handlers
     continue_after_taking(run, uncounted);
     release_run(run);

@@ -293,3 +293,39 @@ TEST_CASE("stop callbacks run outside locks and off the deadline watcher, and ma
   noisy.wait();
   CHECK(path == 0);
 }
+
+TEST_CASE("who lost against a first result, or its event's deadline, is asked to stop before the event completes",
+          "[T-CAN-4]") {
+  const bool race = GENERATE(true, false);
+  EventBus bus("StopBeforeCompletion", {.event_handler_concurrency = parallel_handlers,
+                                        .event_handler_completion = race ? first : EventHandlerCompletion::all,
+                                        .event_timeout = race ? 10s : 3ms});
+  std::atomic<int> waiting{0}, stopped{0};
+  constexpr int losers = 3;
+  for (int i = 0; i < losers; ++i) {
+    bus.on<Job>([&](const Job&, std::stop_token token) -> std::optional<int> {
+      const std::stop_callback count(token, [&] { ++stopped; });
+      ++waiting;
+      wait_until_stopped(token);
+      return std::nullopt;
+    });
+  }
+  bus.on<Job>([&](const Job&, std::stop_token token) -> std::optional<int> {
+    // All have registered their callback.
+    while (waiting.load() < losers && !token.stop_requested()) std::this_thread::yield();
+    if (!race) wait_until_stopped(token);
+    return 1;
+  });
+  int early = 0, counted = 0;
+  for (int round = 0; round < 50; ++round) {
+    waiting = stopped = 0;
+    bus.emit(Job{round}).wait();
+    // Whoever had a callback when it lost: in a race all three; a deadline may come before the handlers have begun.
+    if (waiting.load() != losers) continue;
+    ++counted;
+    if (stopped.load() != losers) ++early;
+    eventually([&] { return stopped.load() == losers; });
+  }
+  CHECK(early == 0);
+  CHECK(counted > 0);
+}
