@@ -135,7 +135,8 @@ Record* complete(Record* record, std::int64_t now) noexcept {
 
 bool link_waiter(Record* record, Waiter& waiter) noexcept {
   const WaiterLock lock(record);
-  const std::uint32_t set = flag_waiters | (waiter.wants != Waiter::completion ? flag_wants_first : 0U);
+  const std::uint32_t set =
+      flag_waiters | (waiter.wants != Waiter::completion ? flag_wants_first : 0U) | (waiter.jumps ? flag_jumps : 0U);
   const std::uint32_t before = record->flags.fetch_or(set, std::memory_order_seq_cst);
   if ((before & (flag_completed | flag_dropped)) != 0) return false;
   // Dekker (status, flag_wants_first): a settler stores the status, then reads the flag.
@@ -184,10 +185,12 @@ void tell_result_waiters(Record* record) noexcept {
     result_settled(record, has_usable_value(record));
 }
 
-void release_hold(Record* record, std::int64_t now) noexcept {
+namespace {
+
+/// Somebody has brought the holds to 0: the event is over, and maybe those that waited for it alone.
+void holds_gone(Record* record, std::int64_t now) noexcept {
   RecordPtr keep;  // the reference that a completed child held on its parent
   for (;;) {
-    if (record->holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     bool any_ran = false;
     for (Leg* leg = &record->first_leg; leg != nullptr; leg = leg->next.load(std::memory_order_acquire))
       any_ran = any_ran || leg->state.load(std::memory_order_acquire) != LegState::dropped;
@@ -203,7 +206,31 @@ void release_hold(Record* record, std::int64_t now) noexcept {
     if (parent == nullptr) return;
     keep = RecordPtr(parent);
     record = parent;
+    if (record->holds.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   }
+}
+
+}  // namespace
+
+void release_hold(Record* record, std::int64_t now) noexcept {
+  if (record->holds.fetch_sub(1, std::memory_order_acq_rel) == 1) holds_gone(record, now);
+}
+
+void release_leg(Record* record, std::int64_t now) noexcept {
+  // A compare-exchange, since after a subtraction that leaves others the record may be gone.
+  std::uint32_t only_one = 1;
+  if (record->holds.compare_exchange_strong(only_one, 0, std::memory_order_acq_rel, std::memory_order_relaxed))
+    return holds_gone(record, now);
+  const RecordPtr keep = RecordPtr::share(record);
+  release_hold(record, now);
+  look_for_legs(record);
+}
+
+void look_for_legs(Record* record) noexcept {
+  full_fence();  // Dekker (leg published or finished, flag_jumps), see Jump
+  if ((record->flags.load(std::memory_order_seq_cst) & flag_jumps) == 0) return;
+  signal_waiters(
+      record, +[](const Waiter& waiter) { return waiter.jumps; }, WaiterState::look_again);
 }
 
 void drop_leg(Leg* leg) noexcept {

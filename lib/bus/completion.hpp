@@ -17,7 +17,8 @@
 /// completed?" against "list taken": no lost wake-up. A node is touched last by the store of its state.
 namespace abxbus::detail {
 
-enum class WaiterState : std::uint32_t { waiting, signalled, dropped, cancelled, timed_out };
+/// `look_again`: the waiter has been unlinked so that its jump may go on; it links itself anew.
+enum class WaiterState : std::uint32_t { waiting, signalled, dropped, cancelled, timed_out, look_again };
 
 /// One wait for an event. Lives in the waiting call's frame, or in a future's state.
 struct Waiter {
@@ -25,6 +26,7 @@ struct Waiter {
   Waiter* previous = nullptr;
   bool linked = false;  ///< under the bit
   enum Wants : std::uint8_t { completion, first_result, any_result } wants = completion;
+  bool jumps = false;               ///< wants to be told of legs that it may claim
   const HandlerRun* run = nullptr;  ///< any_result: the one that counts
   /// Set under the bit (release), the last touch of a blocking node; read by its owner (acquire). Futex word.
   std::atomic<WaiterState> state{WaiterState::waiting};
@@ -52,6 +54,10 @@ bool has_usable_value(const Record* record) noexcept;
 void drop_leg(Leg* leg) noexcept;
 /// Gives one hold back; completes the event, and its ancestors as far as they were waiting for it.
 void release_hold(Record* record, std::int64_t now) noexcept;
+/// The same for a leg that has run; when others are open, tells those who jump that the next one is theirs.
+void release_leg(Record* record, std::int64_t now) noexcept;
+/// A leg has been published, or is over: who jumps looks again. The caller has a reference.
+void look_for_legs(Record* record) noexcept;
 /// Makes the child one that its parent waits for.
 void make_blocking(Record* child) noexcept;
 

@@ -194,6 +194,7 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
     }
     publish(bus, leg, ticket, mode, odd);
   }
+  if (leg != &record->first_leg) look_for_legs(record);
   return event;
 }
 

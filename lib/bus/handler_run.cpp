@@ -255,7 +255,7 @@ Step start_coroutine(Run* run, std::uint32_t index, std::coroutine_handle<RootTa
       coroutine->~CoroutineRun();
       deallocate(coroutine);
       leave_abandoned(run, pin);
-      return Step::lost;
+      return Step::suspended;
     }
   }
   ExecFrame* const outer = current_frame;
@@ -265,7 +265,9 @@ Step start_coroutine(Run* run, std::uint32_t index, std::coroutine_handle<RootTa
   current_frame = outer;
   if (coroutine->state.exchange(CoroutineRun::left, std::memory_order_acq_rel) != CoroutineRun::completed)
     return Step::suspended;  // touch nothing: it may be over already
-  return end_coroutine(coroutine) ? Step::settled : Step::lost;
+  // Lost: whoever took it goes on for the coroutine alone. What this thread has settled before is still its own to
+  // count.
+  return end_coroutine(coroutine) ? Step::settled : Step::suspended;
 }
 
 void RootTask::promise_type::final_awaiter::await_suspend(std::coroutine_handle<promise_type> self) const noexcept {

@@ -355,6 +355,10 @@ void close_owner(BusCore* core) noexcept {
   core->owner_gone.store(true, std::memory_order_seq_cst);
   // Handlers of this bus that still execute, except those on the calling chain: they were not taken.
   const std::int64_t grace = core->options.destroy_grace_ns;
+  if (grace != 0) {
+    const WaitScope blocked;
+    wait_for_takers(core);
+  }
   if (grace != 0 && core->abandoned.load(std::memory_order_seq_cst) != 0) {
     const std::int64_t deadline = grace >= INT64_MAX / 2 ? no_deadline : steady_ns() + grace;
     const WaitScope blocked;

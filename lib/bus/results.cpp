@@ -56,9 +56,10 @@ EventResults accessor_results(RecordHead* head, bool first, bool wait, const std
         options.stop_token = stop;
         if (stop.stop_requested()) throw OperationCancelled("the wait was stopped");
         if (record->started_at.load(std::memory_order_acquire) == 0) {
-          jump(record, options, true);
+          jump_and_wait(record, options, no_deadline);
+        } else {
+          wait_for_event(record, options, no_deadline);
         }
-        wait_for_event(record, options, no_deadline);
       }
     }
   } else {
@@ -244,6 +245,7 @@ void EventResult::wait(WaitOptions options) const {
     if (run_->terminal()) return;
     switch (waiter.state.load(std::memory_order_acquire)) {
       case WaiterState::waiting:
+      case WaiterState::look_again:
       case WaiterState::signalled:
         break;
       case WaiterState::dropped:

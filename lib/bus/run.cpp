@@ -22,9 +22,7 @@ void release_run(Run* run) noexcept {
     if (run->refs.load(std::memory_order_acquire) != 1 && run->refs.fetch_sub(1, std::memory_order_acq_rel) != 1)
       return;
     Run* const caller = run->caller;
-    BusCore* const bus = run->bus;
-    if (run->pinned) bus->reclaimer.unpin(run->pin);
-    run->~Run();
+    run->~Run();  // its bus may be gone: what the run had of it was given back at its end
     deallocate(run);
     run = caller;  // chains of nested runs unwind here, not on the stack
   }
@@ -130,6 +128,7 @@ Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64
   run->record = record;
   run->leg = leg;
   run->bus = bus;
+  run->domain = bus->domain.get();
   if (caller != nullptr) {
     retain_run(caller->run);
     run->caller = caller->run;
@@ -251,14 +250,16 @@ void finish_run(Run* run, bool keep_turn) noexcept {
   BusCore* const bus = run->bus;
   Record* const record = run->record;
   if (run->timed_out.load(std::memory_order_relaxed)) report_handler_timeouts(run);
+  run->over.store(true, std::memory_order_release);
   run->leg->state.store(LegState::finished, std::memory_order_release);
   // Completions in ticket order are what lets one emit evict one event; anything else ends that.
   const bool last = record->holds.load(std::memory_order_acquire) == 1;
   if ((!run->in_ticket_order || !last) && bus->in_order.load(std::memory_order_relaxed))
     bus->log.leave_ticket_order(bus->in_order);
   if (!last && run->count != 0) result_settled(record, has_usable_value(record));
-  release_hold(record, run->finished_at);
+  release_leg(record, run->finished_at);
   // The record may be gone from here on.
+  if (run->pinned) bus->reclaimer.unpin(run->pin);
   if (run->holds_turn) {
     bus->done_turn.store(bus->done_turn.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     bus->turn_epoch.store(bus->turn_epoch.load(std::memory_order_relaxed) + 1, std::memory_order_release);

@@ -29,7 +29,8 @@ struct ParallelState;
 struct Run : Job {
   Record* record = nullptr;
   Leg* leg = nullptr;
-  BusCore* bus = nullptr;
+  BusCore* bus = nullptr;               ///< may be gone once the run is over
+  const DomainState* domain = nullptr;  ///< identity only
   HandlerRun* results = nullptr;
   std::uint32_t count = 0;
   std::uint32_t index = 0;  ///< baton holder: next handler of a serial run
@@ -49,6 +50,10 @@ struct Run : Job {
   bool parallel = false;         ///< handlers overlap
   bool first_mode = false;
   bool pinned = false;
+  /// What the run holds is being passed on: a nested run whose caller was cut short finds nothing to run under any
+  /// more. Release by the finisher, acquire by who walks a chain; a walk that comes a moment early meets a hold that
+  /// ends.
+  std::atomic<bool> over{false};
   std::atomic<bool> timed_out{
       false};  ///< a handler hit its own deadline: report it (T-SLOW-8). Settlers set, finisher reads
   bool chain_deadline_near = false;  ///< a deadline on the chain is nearer than the inline floor
@@ -115,7 +120,8 @@ Run* start_run(Leg* leg, const ExecFrame* caller, bool turn_protects, std::int64
 Outcome advance(Run* run, bool keep_turn) noexcept;
 /// Parallel: opens the fan-out and takes part in it.
 Outcome advance_parallel(Run* run, bool keep_turn) noexcept;
-/// One handler on this thread. `lost`: it was taken, touch nothing.
+/// One handler on this thread. `lost`: it was taken, touch nothing: the taker has counted what this thread had settled.
+/// `suspended`: a coroutine, which somebody else brings to its end, or has; this thread is free.
 enum class Step : std::uint8_t { settled, suspended, lost };
 Step execute(Run* run, std::uint32_t index, struct Share* share) noexcept;
 

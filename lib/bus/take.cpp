@@ -3,6 +3,7 @@
 #include "bus/fan_out.hpp"
 #include "bus/run.hpp"
 #include "bus/settle.hpp"
+#include "event/futex.hpp"
 #include "event/hooks.hpp"
 #include "event/log.hpp"
 
@@ -151,6 +152,19 @@ void take_running(Leg* leg, Cut reason, const ExecFrame* spare) noexcept {
 
 void take_running_on(const BusCore* bus, Cut reason, const ExecFrame* spare) noexcept {
   take_slots(reason, spare, [bus](const ExecSlot& slot) { return slot.bus.load(std::memory_order_relaxed) == bus; });
+}
+
+void wait_for_takers(const BusCore* bus) noexcept {
+  slot_pool().for_each([bus](ExecSlot& slot) {
+    for (;;) {
+      const std::uint32_t signal = slot.settled_signal.load(std::memory_order_acquire);
+      const std::uint64_t word =
+          slot.word.load(std::memory_order_acquire);  // pairs with mark_settled, behind the count
+      // A taken slot keeps its fields until it is settled.
+      if ((word & slot_state_mask) != slot_taken || slot.bus.load(std::memory_order_relaxed) != bus) return;
+      futex_wait(slot.settled_signal, signal, no_deadline);
+    }
+  });
 }
 
 }  // namespace abxbus::detail

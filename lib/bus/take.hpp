@@ -10,6 +10,9 @@ namespace abxbus::detail {
 void take_running(Leg* leg, Cut reason, const ExecFrame* spare) noexcept;
 /// The same with everything that runs on the bus.
 void take_running_on(const BusCore* bus, Cut reason, const ExecFrame* spare) noexcept;
+/// Returns when nobody is between taking a handler of the bus and counting it as abandoned (BusCore::abandoned): the
+/// watchdog takes at once and leaves the rest to the pool.
+void wait_for_takers(const BusCore* bus) noexcept;
 /// The winner of a slot whose result is settled: gives the executor its references, lets it leave, and asks it to stop
 /// (on this thread if `may_call_out`, else on the pool).
 void release_executor(ExecSlot& slot, Run* run, std::uint32_t index, bool may_call_out) noexcept;

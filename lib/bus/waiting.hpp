@@ -18,20 +18,23 @@ bool cancel_waiter(Record* record, Waiter& waiter) noexcept;
 /// Validates a call's options; the deadline on CLOCK_MONOTONIC, no_deadline for none.
 std::int64_t wait_deadline(const WaitOptions& options);
 
-/// Blocks until the event is completed (or has a usable value). `text`: what the timeout message says was waited for.
-void wait_for_event(Record* record, const WaitOptions& options, std::int64_t deadline);
+class Jump;
+
+/// Blocks until the event is completed (or has a usable value). `jump`: goes on with it meanwhile.
+void wait_for_event(Record* record, const WaitOptions& options, std::int64_t deadline, Jump* jump = nullptr);
+/// Runs the event ahead of the queue on every bus where it has not started, and blocks like wait_for_event.
+void jump_and_wait(Record* record, const WaitOptions& options, std::int64_t deadline);
+/// The call has returned normally (T-RES-23).
+void note_first_seen(Record* record, const WaitOptions& options) noexcept;
 
 /// The child that the current handler emitted becomes one that its parent waits for (H-LIN-10).
 void mark_awaited(Record* record) noexcept;
-
-/// Claims and runs (or hands over) the event on every bus where it has not started (S-JMP).
-void jump(Record* record, const WaitOptions& options, bool may_run_here) noexcept;
 
 /// Throws what now() and wait() throw before they do anything. True: the event is completed already.
 bool check_waitable(Record* record, const char* operation);
 
 /// Links the waiter and sleeps until it is told, cancelled or timed out; the waiter's state says which.
-void sleep_on(Record* record, Waiter& waiter, const std::stop_token& stop, std::int64_t deadline);
+void sleep_on(Record* record, Waiter& waiter, const std::stop_token& stop, std::int64_t deadline, Jump* jump = nullptr);
 
 /// Cancels a blocking call when the handler that made it is cut short, or its stop token is stopped.
 class CallCancellation {

@@ -140,7 +140,7 @@ void mark_settled(ExecSlot& slot) noexcept {
   slot.word.store((word & ~slot_state_mask) | slot_settled, std::memory_order_release);
   // The executor may leave from here on; slots are never unmapped, so the wake is at worst spurious.
   slot.settled_signal.fetch_add(1, std::memory_order_release);
-  futex_wake(slot.settled_signal, 1);
+  futex_wake(slot.settled_signal, INT32_MAX);  // the executor, and whoever ends the bus (wait_for_takers)
 }
 
 bool leave_slot(ExecSlot& slot, std::uint64_t running) noexcept {

@@ -44,6 +44,7 @@ enum RecordFlag : std::uint32_t {
   flag_first_seen = 1U << 7,    ///< a now/wait with first_result returned normally (T-RES-23)
   flag_dropped = 1U << 8,       ///< no live bus will finish it (S-DST-7)
   flag_holds_parent = 1U << 9,  ///< completing owes the parent one hold
+  flag_jumps = 1U << 10,        ///< some waiter wants to claim legs that are still to come (bus/jump.hpp)
 };
 
 /// Leg::state.

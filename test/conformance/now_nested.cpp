@@ -341,3 +341,34 @@ TEST_CASE("a child that throws does not throw into its parent", "[S-JMP-34]") {
   REQUIRE(statuses(child) == Names{"error"});
   REQUIRE(statuses(root) == Names{"completed"});
 }
+
+TEST_CASE("a bus that is added while now() waits is picked up, also one that the caller itself holds", "[S-JMP-18]") {
+  // With a handler timeout the child runs on another worker, so the forwarding happens while the caller waits.
+  EventBus outer("PickedUpOuter", {.max_history_size = 0}), other("PickedUpOther", {.max_history_size = 0});
+  Recorder order;
+  const bool coroutine = GENERATE(false, true);
+  other.on("Child", outer.forwarder(), {.handler_timeout = 10s});
+  outer.on<Child>([&](const Child&) { order.add("child"); });
+  if (coroutine) {
+    outer.on<Root>([&](Event<Root>) -> task<void> {
+      co_await other.emit(Child{}).now_async();
+      order.add("parent");
+    });
+  } else {
+    outer.on<Root>([&](const Root&) {
+      other.emit(Child{}).now();
+      order.add("parent");
+    });
+  }
+  outer.on<Sibling>([&](const Sibling&) { order.add("tail"); });
+  for (int round = 0; round < 20; ++round) {
+    auto parent = outer.emit(Root{});
+    auto tail = outer.emit(Sibling{});
+    parent.wait({.timeout = patience});
+    tail.wait({.timeout = patience});
+    const std::vector<std::string> notes = order.notes();
+    REQUIRE(notes.size() == static_cast<std::size_t>(3 * (round + 1)));
+    CHECK(std::vector<std::string>(notes.end() - 3, notes.end()) ==
+          std::vector<std::string>{"child", "parent", "tail"});
+  }
+}
