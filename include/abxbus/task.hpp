@@ -130,12 +130,25 @@ class [[nodiscard]] future {
   class awaiter {
    public:
     explicit awaiter(future& owner) noexcept : owner_(owner) {}
-    bool await_ready() const { return owner_.state_->ready(); }
-    bool await_suspend(std::coroutine_handle<> self) { return owner_.state_->suspend(self); }
-    T await_resume() { return owner_.finish(); }
+    bool await_ready() const {
+      if (owner_.state_->ready()) return true;
+      detail::throw_if_cut_short();
+      return false;
+    }
+    bool await_suspend(std::coroutine_handle<> self) {
+      suspended_ = true;  // before: another thread may resume, and end, the coroutine at once
+      if (owner_.state_->suspend(self)) return true;
+      suspended_ = false;
+      return false;
+    }
+    T await_resume() {
+      if (suspended_) detail::throw_if_cut_short();
+      return owner_.finish();
+    }
 
    private:
     future& owner_;
+    bool suspended_ = false;
   };
   awaiter operator co_await() && noexcept { return awaiter(*this); }
   awaiter operator co_await() & noexcept { return awaiter(*this); }

@@ -263,6 +263,21 @@ void make_blocking(Record* child) noexcept {
   if ((before & (flag_completed | flag_holds_parent)) != 0) parent->holds.fetch_sub(1, std::memory_order_acq_rel);
 }
 
+void stop_blocking(Record* child) noexcept {
+  RareData* const rare = child->rare.load(std::memory_order_acquire);
+  if (rare == nullptr) return;
+  RecordPtr parent;
+  {
+    const std::lock_guard lock(rare->mutex);
+    if (rare->parent == nullptr) return;  // its completion, which lets go of the parent, has come first
+    parent = RecordPtr::share(rare->parent);
+  }
+  // One word decides again: the completion gives the hold back, or this does.
+  const std::uint32_t before = child->flags.fetch_and(~flag_holds_parent, std::memory_order_acq_rel);
+  if ((before & (flag_holds_parent | flag_completed)) == flag_holds_parent)
+    release_hold(as_record(parent.get()), now_ns());
+}
+
 bool bus_is_idle(const BusCore* bus) noexcept {
   // Both counters only grow and never pass the tickets: equality of an earlier sum with a later count means equality at
   // that moment.

@@ -60,6 +60,8 @@ void release_leg(Record* record, std::int64_t now) noexcept;
 void look_for_legs(Record* record) noexcept;
 /// Makes the child one that its parent waits for.
 void make_blocking(Record* child) noexcept;
+/// Takes that back, unless the child's completion comes first.
+void stop_blocking(Record* child) noexcept;
 
 void notify_idle(BusCore* bus) noexcept;
 bool bus_is_idle(const BusCore* bus) noexcept;

@@ -1,3 +1,4 @@
+#include "bus/cancel.hpp"
 #include "bus/fan_out.hpp"
 #include "bus/run.hpp"
 #include "bus/settle.hpp"
@@ -37,10 +38,9 @@ void settle_after_deadline(Job* job) noexcept {
   }
   const std::uint32_t uncounted = uncounted_of(slot);
   release_executor(slot, run, index, true);
-  if (run->parallel && whole_event) {
-    take_running(run->leg, Cut::event_timeout, nullptr);
-    participate(run);  // cancels what has not started
-  }
+  if (run->parallel && whole_event) take_running(run->leg, Cut::event_timeout, nullptr);
+  cancel_children(run, index, whole_event, whole_event ? Cut::event_timeout : Cut::none);
+  if (run->parallel && whole_event) participate(run);  // cancels what has not started
   continue_after_taking(run, uncounted);
   release_run(run);
   release_core(bus);

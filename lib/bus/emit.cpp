@@ -1,10 +1,12 @@
 #include "bus/emit.hpp"
 
+#include "bus/cancel.hpp"
 #include "bus/completion.hpp"
 #include "bus/history.hpp"
 #include "bus/resolve.hpp"
 #include "bus/run.hpp"
 #include "bus/turn.hpp"
+#include "bus/waiting.hpp"
 #include "event/burst.hpp"
 #include "event/futex.hpp"
 #include "event/hooks.hpp"
@@ -194,7 +196,10 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
     }
     publish(bus, leg, ticket, mode, odd);
   }
-  if (leg != &record->first_leg) look_for_legs(record);
+  if (leg != &record->first_leg) {
+    look_for_legs(record);
+    cancel_late_leg(leg);
+  }
   return event;
 }
 
@@ -307,7 +312,7 @@ RecordPtr emit_child(RecordHead* parent_head, RecordPtr child) {
   if (!as_record(result.get())->accepted()) return result;
   link.keep();
   if (frame != nullptr && (result.get()->flags.load(std::memory_order_relaxed) & flag_blocking) != 0)
-    make_blocking(as_record(result.get()));
+    make_blocking_unless_stale(as_record(result.get()));
   return result;
 }
 

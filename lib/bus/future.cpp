@@ -1,4 +1,5 @@
 #include "bus/core.hpp"
+#include "bus/emit.hpp"
 #include "bus/run.hpp"
 #include "bus/waiting.hpp"
 #include "event/futex.hpp"
@@ -26,6 +27,10 @@ void resume(Job* job) noexcept {
 }
 
 }  // namespace
+
+void throw_if_cut_short() {
+  if (caller_is_stale()) throw OperationCancelled("the handler that awaits was cut short");
+}
 
 void FutureState::complete() noexcept {
   if (state_.exchange(done, std::memory_order_acq_rel) != waiting) {

@@ -26,8 +26,13 @@ bool emitted_by_caller(const Record* record, const ExecFrame* frame) noexcept {
 
 }  // namespace
 
+void make_blocking_unless_stale(Record* child) noexcept {
+  make_blocking(child);
+  if (caller_is_stale()) stop_blocking(child);  // whoever cut it short may have looked before the mark was there
+}
+
 void mark_awaited(Record* record) noexcept {
-  if (emitted_by_caller(record, current_frame)) make_blocking(record);
+  if (emitted_by_caller(record, current_frame)) make_blocking_unless_stale(record);
 }
 
 bool check_waitable(Record* record, const char* operation) {

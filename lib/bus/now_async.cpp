@@ -86,21 +86,23 @@ class EventFuture final : public FutureState {
   };
   static void look_again(Job* job) noexcept {
     EventFuture* const self = static_cast<LookAgain*>(job)->state;
+    self->retain();  // once it is linked, the waiter's reference may go at any time
     self->waiter_.state.store(WaiterState::waiting, std::memory_order_relaxed);
-    if (!self->link()) return;
-    // Who wanted to end the wait while the waiter was not linked has met nothing to unlink, and left word (seq_cst with
-    // link and unlink, which are read-modify-writes of one word).
-    const WaiterState ending = self->ending_.load(std::memory_order_seq_cst);
-    if (ending == WaiterState::waiting) {
-      self->retain();  // the waiter's reference may go while this one looks
-      self->look();
-      self->release();
-    } else if (ending == WaiterState::signalled) {  // abandoned
-      if (unlink_waiter(as_record(self->record_.get()), self->waiter_)) self->release();
-    } else {
-      self->end_early(ending);
+    if (self->link()) {
+      // Who wanted to end the wait while the waiter was not linked has met nothing to unlink, and left word (seq_cst
+      // with link and unlink, which are read-modify-writes of one word).
+      const WaiterState ending = self->ending_.load(std::memory_order_seq_cst);
+      if (ending == WaiterState::waiting) {
+        self->look();
+      } else if (ending == WaiterState::signalled) {  // abandoned
+        if (unlink_waiter(as_record(self->record_.get()), self->waiter_)) self->release();
+      } else {
+        self->end_early(ending);
+      }
     }
+    self->release();
   }
+
   /// The end of a wait that took too long: on the pool, since errors, and events that go with the last reference, are
   /// nothing for the watchdog's thread.
   struct Expiry : Job {

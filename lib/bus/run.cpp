@@ -1,5 +1,6 @@
 #include "bus/run.hpp"
 
+#include "bus/cancel.hpp"
 #include "bus/completion.hpp"
 #include "bus/fan_out.hpp"
 #include "bus/resolve.hpp"
@@ -222,7 +223,7 @@ Outcome advance(Run* run, bool keep_turn) noexcept {
     const std::uint32_t index = run->index;
     if (cut_of(run) != Cut::none) break;
     if (run->event_deadline <= run->finished_at) {
-      begin_cut(run->leg, Cut::event_timeout);
+      if (begin_cut(run->leg, Cut::event_timeout)) cancel_children(run, index, true, Cut::event_timeout);
       break;
     }
     ++run->index;

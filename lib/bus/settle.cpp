@@ -99,6 +99,24 @@ std::exception_ptr normalised(Run* run, std::uint32_t index, std::exception_ptr 
   }
 }
 
+std::string cut_text(Cut reason, bool was_running, const std::exception_ptr& cause) {
+  const char* const what = was_running ? "Aborted running handler due to " : "Cancelled pending handler due to ";
+  switch (reason) {
+    case Cut::event_timeout:
+      return std::string(what) + "event timeout";
+    case Cut::first:
+      return was_running ? "Aborted: first result resolved" : "Cancelled: first result resolved";
+    case Cut::destroy:
+      return std::string(what) + "event bus destroy";
+    case Cut::parent:
+    case Cut::none:
+      break;
+  }
+  return std::string(what) + "parent error: " + error_message(cause);
+}
+
+}  // namespace
+
 std::exception_ptr cut_cause(Run* run, Cut reason) {
   std::call_once(run->cause_once, [&] {
     switch (reason) {
@@ -123,29 +141,32 @@ std::exception_ptr cut_cause(Run* run, Cut reason) {
       case Cut::destroy:
         run->cut_cause = std::make_exception_ptr(Error("event bus destroyed"));
         break;
-      case Cut::parent:
+      case Cut::parent: {
+        RareData& rare = rare_of(run->record);
+        const std::lock_guard lock(rare.mutex);
+        run->cut_cause = rare.cancel_cause;
+        break;
+      }
       case Cut::none:
-        run->cut_cause = std::make_exception_ptr(Error("parent error"));
         break;
     }
   });
   return run->cut_cause;
 }
 
-std::string cut_text(Cut reason, bool was_running) {
-  const char* const what = was_running ? "Aborted running handler due to " : "Cancelled pending handler due to ";
-  switch (reason) {
-    case Cut::event_timeout:
-      return std::string(what) + "event timeout";
-    case Cut::first:
-      return was_running ? "Aborted: first result resolved" : "Cancelled: first result resolved";
-    case Cut::destroy:
-      return std::string(what) + "event bus destroy";
-    case Cut::parent:
-    case Cut::none:
-      break;
+namespace {
+
+/// A handler may have failed for want of memory: then there may be none for the line either, which must not end the
+/// process. An empty text is no line.
+template <class Text>
+void log_unless_out_of_memory(LogLevel level, Text text) noexcept {
+  if (!log_enabled(level)) return;
+  try {
+    const std::string line = text();
+    if (!line.empty()) log(level, line);
+  } catch (const std::exception&) {
+    log(level, "An event handler failed, and there is no memory to say which");
   }
-  return std::string(what) + "parent error";
 }
 
 }  // namespace
@@ -155,16 +176,18 @@ void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception
   if (!error && value.is(ValueKind::error)) {
     error = *static_cast<const std::exception_ptr*>(value.object());
     // A payload that does not fit is recorded by the library itself.
-    if (log_enabled(LogLevel::warning) && error_type_name(error) != "EventHandlerPayloadSchemaError")
-      log(LogLevel::warning, "Event handler " + std::string(entry_name(*result.entry)) + "(" +
-                                 event_label_of(run->record) + ") returned an error instead of throwing it");
+    log_unless_out_of_memory(LogLevel::warning, [&] {
+      if (error_type_name(error) == "EventHandlerPayloadSchemaError") return std::string();
+      return "Event handler " + std::string(entry_name(*result.entry)) + "(" + event_label_of(run->record) +
+             ") returned an error instead of throwing it";
+    });
   }
   if (error) [[unlikely]] {
     error = normalised(run, index, std::move(error));
-    if (log_enabled(LogLevel::error))
-      log(LogLevel::error, "Error in event handler " + std::string(entry_name(*result.entry)) + "(" +
-                               event_label_of(run->record) + ") -> " + error_type_name(error) + "(" +
-                               error_message(error) + ")");
+    log_unless_out_of_memory(LogLevel::error, [&] {
+      return "Error in event handler " + std::string(entry_name(*result.entry)) + "(" + event_label_of(run->record) +
+             ") -> " + error_type_name(error) + "(" + error_message(error) + ")";
+    });
     result.value = Value::make(std::move(error), ValueKind::error);
     publish_terminal(result, RunStatus::error, end_time(run, share));
     return;
@@ -185,8 +208,8 @@ void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noe
   std::exception_ptr cause = cut_cause(run, reason);
   std::optional<Seconds> timeout = option_fields(run->record).event_timeout;
   if (reason == Cut::event_timeout) timeout = in_seconds(resolve_event_timeout(run->record, run->bus));
+  const std::string text = cut_text(reason, was_running, cause);
   EventHandlerErrorInfo info = info_of(run, index, timeout, std::move(cause));
-  const std::string text = cut_text(reason, was_running);
   std::exception_ptr error = was_running ? std::make_exception_ptr(EventHandlerAbortedError(text, std::move(info)))
                                          : std::make_exception_ptr(EventHandlerCancelledError(text, std::move(info)));
   result.value = Value::make(std::move(error), ValueKind::error);

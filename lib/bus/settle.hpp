@@ -13,4 +13,6 @@ void settle_outcome(Run* run, std::uint32_t index, Value&& value, std::exception
 void settle_cut(Run* run, std::uint32_t index, Cut reason, bool was_running) noexcept;
 /// Its own deadline passed.
 void settle_handler_timeout(Run* run, std::uint32_t index) noexcept;
+/// The one error that everything of the run that is cut for `reason` has as its cause (T-NST-5).
+std::exception_ptr cut_cause(Run* run, Cut reason);
 }  // namespace abxbus::detail

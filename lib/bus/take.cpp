@@ -1,5 +1,6 @@
 #include "bus/take.hpp"
 
+#include "bus/cancel.hpp"
 #include "bus/fan_out.hpp"
 #include "bus/run.hpp"
 #include "bus/settle.hpp"
@@ -137,6 +138,9 @@ void take_slots(Cut reason, const ExecFrame* spare, F&& wanted) noexcept {
     const std::uint32_t uncounted = uncounted_of(slot);
     // Stopped before the run goes on (T-CAN-4), on this thread if it is one of a pool and the user cannot hold a lock.
     release_executor(slot, run, index, reason != Cut::destroy && WorkerPool::of_this_thread() != nullptr);
+    // The children of a cancelled child are its canceller's, which does not recurse; those of a destroyed bus's
+    // handlers go on (T-CAN-35).
+    if (reason != Cut::parent && reason != Cut::destroy) cancel_children(run, index, false, reason);
     if (run->parallel) participate(run);  // cancels what has not started: its participants may all sit in handlers
     continue_after_taking(run, uncounted);
     release_run(run);

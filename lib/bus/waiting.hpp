@@ -27,6 +27,9 @@ void jump_and_wait(Record* record, const WaitOptions& options, std::int64_t dead
 /// The call has returned normally (T-RES-23).
 void note_first_seen(Record* record, const WaitOptions& options) noexcept;
 
+/// make_blocking inside the emitting handler; undone when that handler has been cut short meanwhile, for then nobody
+/// cancels the child (bus/cancel.hpp).
+void make_blocking_unless_stale(Record* child) noexcept;
 /// The child that the current handler emitted becomes one that its parent waits for (H-LIN-10).
 void mark_awaited(Record* record) noexcept;
 

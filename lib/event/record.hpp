@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -45,6 +46,7 @@ enum RecordFlag : std::uint32_t {
   flag_dropped = 1U << 8,       ///< no live bus will finish it (S-DST-7)
   flag_holds_parent = 1U << 9,  ///< completing owes the parent one hold
   flag_jumps = 1U << 10,        ///< some waiter wants to claim legs that are still to come (bus/jump.hpp)
+  flag_cancelled = 1U << 11,    ///< the handler that waited for it was cut short: every leg is (bus/cancel.hpp)
 };
 
 /// Leg::state.
@@ -121,6 +123,8 @@ struct RareData {
     void* object;
   };
   std::vector<View> views;
+  /// What the results of a cancelled event have as their cause; set before flag_cancelled.
+  std::exception_ptr cancel_cause;
 };
 
 struct Record : RecordHead {

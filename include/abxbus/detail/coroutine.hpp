@@ -64,6 +64,9 @@ class FutureState {
   std::exception_ptr error_;
 };
 
+/// An await is a cancellation point (T-CAN-11): throws OperationCancelled when the awaiting handler was cut short.
+void throw_if_cut_short();
+
 /// The consumer's reference.
 class FuturePtr {
  public:
