@@ -18,9 +18,9 @@
 ///   publishing that it runs (ExecSlot::word).
 namespace abxbus::detail {
 
-/// Of the handlers of the run, that one, or all of them (`whole_event`): cancels their blocking children, and what those
-/// wait for, without recursion. `reason`: why they were cut short; it decides on the cause (T-NST-5). The caller holds
-/// the baton of a serial run.
+/// Of the handlers of the run, that one, or all of them (`whole_event`): cancels their blocking children, and what
+/// those wait for, without recursion. `reason`: why they were cut short; it decides on the cause (T-NST-5). The caller
+/// holds the baton of a serial run.
 ///
 /// Handlers are cut from the top down: none may go on because what it waits for has been cancelled before it was cut
 /// itself. Events complete from the bottom up all the same, since a parent is held by its blocking children.

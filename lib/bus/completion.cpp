@@ -223,11 +223,11 @@ void release_leg(Record* record, std::int64_t now) noexcept {
     return holds_gone(record, now);
   const RecordPtr keep = RecordPtr::share(record);
   release_hold(record, now);
+  full_fence();  // behind the store of the leg's state
   look_for_legs(record);
 }
 
 void look_for_legs(Record* record) noexcept {
-  full_fence();  // Dekker (leg published or finished, flag_jumps), see Jump
   if ((record->flags.load(std::memory_order_seq_cst) & flag_jumps) == 0) return;
   signal_waiters(
       record, +[](const Waiter& waiter) { return waiter.jumps; }, WaiterState::look_again);
@@ -256,11 +256,18 @@ void make_blocking(Record* child) noexcept {
     return;
   }
   const RecordPtr keep(parent);
-  // The hold first (safe: the caller runs inside a handler of the parent, whose own leg is open), then the mark. One
-  // word decides between "completed before it was counted" and "completion gives it back".
-  parent->holds.fetch_add(1, std::memory_order_acq_rel);
+  // The hold first, then the mark: one word decides between "completed before it was counted" and "completion gives it
+  // back". The caller runs inside a handler of the parent, but that may be cut short at any moment, and the parent
+  // complete: nothing raises the holds from 0.
+  std::uint32_t holds = parent->holds.load(std::memory_order_acquire);
+  do {
+    if (holds == 0) {
+      child->flags.fetch_or(flag_blocking, std::memory_order_acq_rel);
+      return;
+    }
+  } while (!parent->holds.compare_exchange_weak(holds, holds + 1, std::memory_order_acq_rel));
   const std::uint32_t before = child->flags.fetch_or(flag_blocking | flag_holds_parent, std::memory_order_acq_rel);
-  if ((before & (flag_completed | flag_holds_parent)) != 0) parent->holds.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & (flag_completed | flag_holds_parent)) != 0) release_hold(parent, now_ns());
 }
 
 void stop_blocking(Record* child) noexcept {

@@ -9,8 +9,8 @@
 ///
 /// Counting, never scanning: `Record::holds` = open legs + open blocking children. Who brings it to 0 completes the
 /// event, exactly once, because nothing raises it from 0 (an accept of a completed event is decided under ACCEPTING).
-/// Order (T-CAN-4): results terminal, completed_at and COMPLETED, history removal and trimming, waiters, then turn and
-/// locks, then the parent's hold; iteratively upwards.
+/// Order (T-CAN-4): results terminal, completed_at, removal from zero histories, COMPLETED, waiters, trimming, the
+/// parent's hold, iteratively upwards, then turn and locks.
 ///
 /// Waiters: an intrusive list under the record's WAITER_LOCK bit. A waiter links itself under the bit unless COMPLETED
 /// is set; the completer sets COMPLETED first and then takes the list under the bit. So the bit serialises "seen
@@ -56,7 +56,8 @@ void drop_leg(Leg* leg) noexcept;
 void release_hold(Record* record, std::int64_t now) noexcept;
 /// The same for a leg that has run; when others are open, tells those who jump that the next one is theirs.
 void release_leg(Record* record, std::int64_t now) noexcept;
-/// A leg has been published, or is over: who jumps looks again. The caller has a reference.
+/// A leg has been published, or is over: who jumps looks again. The caller has a reference, and a seq_cst operation or
+/// a full fence between that and this (Dekker with flag_jumps, see Jump).
 void look_for_legs(Record* record) noexcept;
 /// Makes the child one that its parent waits for.
 void make_blocking(Record* child) noexcept;
@@ -66,7 +67,7 @@ void stop_blocking(Record* child) noexcept;
 void notify_idle(BusCore* bus) noexcept;
 bool bus_is_idle(const BusCore* bus) noexcept;
 
-/// Serial order of the results: started now, in parallel mode (resumed by the pump).
+/// Starts a parallel-mode event; its handlers are run by the pump.
 void start_parallel_run(Leg* leg) noexcept;
 
 }  // namespace abxbus::detail

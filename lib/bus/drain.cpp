@@ -125,8 +125,10 @@ void drain(Job* job) noexcept {
     const EventConcurrency mode = resolve_concurrency(leg->record, bus);
     if (mode == EventConcurrency::global_serial && !global) {
       // Changed while it was queued: put it back, marked, and come again the other way.
+      const RecordPtr keep = RecordPtr::share(leg->record);
       slot->fetch_or(slot_odd, std::memory_order_seq_cst);
       slot->fetch_and(~slot_spent, std::memory_order_seq_cst);
+      look_for_legs(leg->record);  // a now() may have met the claim and taken the leg for started
       // The walk of a destroy may have passed the slot meanwhile (Dekker destroyed, slot); the bit decides again.
       if (bus->destroyed.load(std::memory_order_seq_cst) && claim_slot(*slot)) drop_leg(leg);
       continue;

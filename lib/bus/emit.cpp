@@ -72,11 +72,17 @@ std::uint64_t take_ticket(BusCore* bus, const Record* record) {
   }
 }
 
-/// From the ticket on nothing can fail.
-void publish(BusCore* bus, Leg* leg, std::uint64_t ticket, EventConcurrency mode, bool odd) noexcept {
-  Record* const record = leg->record;
-  const bool side = leg->state.load(std::memory_order_relaxed) == LegState::side;
-  const bool lane = mode == EventConcurrency::parallel && !side;
+/// What publishing a leg leaves for afterwards.
+struct Published {
+  std::atomic<std::uintptr_t>* slot = nullptr;
+  std::uintptr_t before = 0;  ///< the slot's value
+  bool lane = false;
+  bool side = false;
+};
+
+/// From the ticket on nothing can fail. Puts the leg into its slot: the event is queued, or on the lane, or, on a bus
+/// that comes too late (`side`), in the history only.
+Published fill_slot(BusCore* bus, Leg* leg, std::uint64_t ticket, bool lane, bool side, bool odd) noexcept {
   if (lane && !bus->log.lane_used.load(std::memory_order_seq_cst))
     bus->log.lane_used.store(true, std::memory_order_seq_cst);
   if ((lane || side) && bus->in_order.load(std::memory_order_relaxed)) bus->log.leave_ticket_order(bus->in_order);
@@ -87,16 +93,29 @@ void publish(BusCore* bus, Leg* leg, std::uint64_t ticket, EventConcurrency mode
   ABXBUS_HOOK(emit_ticket_taken);
   std::atomic<std::uintptr_t>& slot = bus->log.own_slot(ticket);
   const std::uintptr_t before = slot.fetch_or(reinterpret_cast<std::uintptr_t>(leg) | bits, std::memory_order_seq_cst);
+  return {&slot, before, lane, side};
+}
+
+/// What follows the publication: may run user code (predicates of finders, destructors of evicted payloads and of
+/// removed handlers), so no lock of the record may be held.
+void after_publication(BusCore* bus, Leg* leg, std::uint64_t ticket, const Published& published) noexcept {
+  const auto& [slot, before, lane, side] = published;
+  Record* const record = leg->record;
   ABXBUS_HOOK(emit_published);
   if ((before & slot_unlisted) != 0) bus->log.forget(leg);  // evicted while it was still on its way
   if (bus->destroyed.load(std::memory_order_seq_cst)) [[unlikely]] {
     // The walk of destroy may have passed this slot before it was published; the bit decides who drops the leg.
-    if (claim_slot(slot)) drop_leg(leg);
+    if (side) {
+      bus->log.over(leg);
+    } else if (claim_slot(*slot)) {
+      drop_leg(leg);
+    }
     return;
   }
   if (bus->find_waiters.load(std::memory_order_seq_cst) != 0) offer_to_finders(bus, record, ticket);
   if (side) {
     bus->done_side.fetch_add(1, std::memory_order_seq_cst);
+    if (bus->idle_waiters.load(std::memory_order_seq_cst) != 0) notify_idle(bus);
     bus->log.over(leg);
   }
   if (bus->log.lane_used.load(std::memory_order_seq_cst)) advance_lane(bus, ticket);
@@ -142,7 +161,8 @@ RecordPtr emit_fresh(BusCore* bus, RecordPtr event) {
   record->refs.store(2, std::memory_order_relaxed);
   record->holds.store(1, std::memory_order_relaxed);
   attach_first(bus, record, ticket);
-  publish(bus, &record->first_leg, ticket, mode, odd);
+  const bool lane = mode == EventConcurrency::parallel;
+  after_publication(bus, &record->first_leg, ticket, fill_slot(bus, &record->first_leg, ticket, lane, false, odd));
   return event;
 }
 
@@ -153,8 +173,7 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
   if (caller_is_stale()) return event;
   Leg* leg = &record->first_leg;
   std::uint64_t ticket = 0;
-  EventConcurrency mode{};
-  bool odd = false;
+  Published published;
   {
     const Accepting accepting(record);
     const std::uint32_t legs = record->leg_count.load(std::memory_order_acquire);
@@ -175,7 +194,8 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
       }
       throw;
     }
-    mode = mode_for_accept(record, bus, odd);
+    bool odd = false;
+    const EventConcurrency mode = mode_for_accept(record, bus, odd);
     // Completed elsewhere (or completing at this moment: nothing raises the holds from 0): history only (S-EMIT-12).
     std::uint32_t holds = record->holds.load(std::memory_order_acquire);
     bool side = false;
@@ -194,12 +214,11 @@ RecordPtr emit_record(BusCore* bus, RecordPtr event) {
       record->last_leg = leg;
       record->leg_count.store(legs + 1, std::memory_order_release);
     }
-    publish(bus, leg, ticket, mode, odd);
+    published = fill_slot(bus, leg, ticket, mode == EventConcurrency::parallel && !side, side, odd);
   }
-  if (leg != &record->first_leg) {
-    look_for_legs(record);
-    cancel_late_leg(leg);
-  }
+  after_publication(bus, leg, ticket, published);
+  look_for_legs(record);
+  if (leg != &record->first_leg) cancel_late_leg(leg);
   return event;
 }
 

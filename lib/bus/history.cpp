@@ -158,7 +158,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
       return segment != nullptr && segment->number == number ? &segment->slots[ticket % segment_slots] : nullptr;
     };
     const auto take = [&](std::atomic<std::uintptr_t>& slot) {
-      const std::uintptr_t value = slot.load(std::memory_order_acquire);
+      const std::uintptr_t value = slot.load(std::memory_order_seq_cst);
       if (on_remove != nullptr && (value & slot_unlisted) == 0)
         if (const Leg* leg = EventLog::leg_of(value)) removed.push_back(RecordPtr::share(leg->record));
       if (unlist_slot(bus, slot)) ++count;
@@ -175,7 +175,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
     for (const std::uint64_t ticket : open) {
       std::atomic<std::uintptr_t>* const slot = slot_of(ticket);
       if (slot == nullptr) continue;
-      const std::uintptr_t value = slot->load(std::memory_order_acquire);
+      const std::uintptr_t value = slot->load(std::memory_order_seq_cst);
       if ((value & slot_unlisted) != 0) continue;
       if (over() && is_done(value)) {
         take(*slot);
@@ -188,7 +188,7 @@ std::size_t trim(BusCore* bus, std::uint64_t limit, const std::function<void(con
     while (scan < tail && over()) {
       std::atomic<std::uintptr_t>* const slot = slot_of(scan);
       if (slot != nullptr) {
-        const std::uintptr_t value = slot->load(std::memory_order_acquire);
+        const std::uintptr_t value = slot->load(std::memory_order_seq_cst);
         if ((value & slot_unlisted) == 0) {
           if (is_done(value)) {
             take(*slot);

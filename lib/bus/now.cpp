@@ -20,8 +20,10 @@ namespace {
 /// one (H-LIN-10).
 bool emitted_by_caller(const Record* record, const ExecFrame* frame) noexcept {
   if (frame == nullptr) return false;
-  const RareData* const rare = record->rare.load(std::memory_order_acquire);
-  return rare != nullptr && rare->emitter_run == frame->result && rare->parent_id == event_id_of(frame->record);
+  RareData* const rare = record->rare.load(std::memory_order_acquire);
+  if (rare == nullptr) return false;
+  const std::lock_guard lock(rare->mutex);  // another thread may be linking it to a handler of its own
+  return rare->emitter_run == frame->result && rare->parent_id == event_id_of(frame->record);
 }
 
 }  // namespace
@@ -115,7 +117,7 @@ void wait_for_event(Record* record, const WaitOptions& options, std::int64_t dea
   const int outside = WorkerPool::of_this_thread() == nullptr ? 1 : 0;
   for (int i = 0; i < 2'000 && pool.runnable() + outside <= cores; ++i) {
     cpu_pause();
-    if (record->completed()) return;
+    if (done()) return;
     if (i % 50 == 49 && yield_core(pool.last_start_core())) break;
   }
   Waiter waiter;

@@ -8,6 +8,7 @@
 #include "bus/turn.hpp"
 #include "dispatch/watchdog.hpp"
 #include "event/clock.hpp"
+#include "event/futex.hpp"
 
 #include <algorithm>
 #include <new>
@@ -257,7 +258,10 @@ void finish_run(Run* run, bool keep_turn) noexcept {
   const bool last = record->holds.load(std::memory_order_acquire) == 1;
   if ((!run->in_ticket_order || !last) && bus->in_order.load(std::memory_order_relaxed))
     bus->log.leave_ticket_order(bus->in_order);
-  if (!last && run->count != 0) result_settled(record, has_usable_value(record));
+  if (!last && run->count != 0) {
+    full_fence();  // behind the results
+    tell_result_waiters(record);
+  }
   release_leg(record, run->finished_at);
   // The record may be gone from here on.
   if (run->pinned) bus->reclaimer.unpin(run->pin);

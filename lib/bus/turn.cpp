@@ -64,7 +64,7 @@ bool try_take_turn(BusCore* bus) noexcept {
 
 namespace {
 
-/// HELD -> FREE, then look again. True: free (or somebody else goes on). False: work came and the turn is held again.
+/// HELD -> FREE. False: somebody wants the holder's attention, and the turn is still held.
 bool free_turn(BusCore* bus) noexcept {
   const std::uint64_t cursor = bus->cursor;
   std::uint64_t expected = bus->held_word;
@@ -147,8 +147,8 @@ bool claim_with_turn(BusCore* bus, Leg* leg, bool& at_cursor) noexcept {
   at_cursor = bus->cursor == leg->ticket;
   if (!at_cursor) return claim_leg(leg);
   std::atomic<std::uintptr_t>* const slot = slot_at_cursor(bus);
-  // A shared event's leg is known a moment before its slot is published: its emitter keeps the bit.
-  if (slot == nullptr || (slot->load(std::memory_order_acquire) & ~slot_bits) == 0 || !claim_slot(*slot)) return false;
+  // A shared event's leg is known a moment before its slot is published: its emitter tells who jumps (look_for_legs).
+  if (slot == nullptr || (slot->load(std::memory_order_seq_cst) & ~slot_bits) == 0 || !claim_slot(*slot)) return false;
   leg->state.store(LegState::claimed, std::memory_order_release);
   ++bus->cursor;
   return true;

@@ -107,7 +107,7 @@ struct OptionBlock {
 
 /// What few events have.
 struct RareData {
-  std::mutex mutex;  ///< guards children and views; no user code, no wait inside
+  std::mutex mutex;  ///< guards lineage and views; no user code, no wait inside
   std::optional<Uuid> event_id;
   std::optional<Uuid> parent_id;
   Record* parent = nullptr;           ///< one reference, only while this event holds its parent
