@@ -351,7 +351,8 @@ TEST_CASE("a bus that is added while now() waits is picked up, also one that the
   outer.on<Child>([&](const Child&) { order.add("child"); });
   if (coroutine) {
     outer.on<Root>([&](Event<Root>) -> task<void> {
-      co_await other.emit(Child{}).now_async();
+      const auto child = other.emit(Child{});
+      co_await child.now_async();
       order.add("parent");
     });
   } else {
