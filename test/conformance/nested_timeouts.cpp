@@ -184,7 +184,7 @@ TEST_CASE("a child that expires first ends by its own limit and stays so", "[T-N
   EventBus bus("NestedInner", roomy);
   std::optional<Event<Child>> inner;
   std::optional<Event<Loose>> deep;
-  bool returned = false;
+  std::atomic<bool> returned{false};  // written by a handler that is cut short: nothing else orders it
   bus.on<Parent>(
       [&](Event<Parent> parent, std::stop_token stop) {
         inner = parent.emit(Child{}, {.event_timeout = 40ms});
